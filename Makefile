@@ -1,0 +1,30 @@
+# Each target makes .venv first if it is missing or older than the locked requirements. PYTHON chooses the Python, LOCK=requirements-gpu.txt the GPU libraries.
+PYTHON ?= python3
+LOCK ?= requirements.txt
+RUN = .venv/bin/python
+TOOL = PYTHONPATH=docs/hooks:snippets $(RUN) -m fieldguide
+
+.PHONY: serve test site verify measure lock
+
+serve: .venv/ready ## verify and measure what has no record yet, then serve the site
+	@$(RUN) -m pytest docs -q ; $(RUN) -m mkdocs serve
+
+test: .venv/ready ## run the code on the pages, then the tests of the machinery and the snippets
+	@$(RUN) -m pytest
+
+site: .venv/ready ## the publishable site, in site/: verified, measured, strict
+	@$(RUN) -m pytest docs -q && $(RUN) -m mkdocs build --strict
+
+verify: .venv/ready ## run every program anew and write the record; E=tf2.15 under that environment of pyproject.toml
+	@$(RUN) -m pytest docs -q --fresh --record $(if $(E),--environment $(E))
+
+measure: .venv/ready ## run the benchmarks that have no valid record; E=tf2.15 as above
+	@$(TOOL) measure $(E)
+
+lock: .venv/ready ## write requirements*.txt from pyproject.toml
+	@$(RUN) -m pip install -q uv && for extra in "" gpu; do $(RUN) -m uv pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 $${extra:+--extra $$extra} pyproject.toml -o requirements$${extra:+-$$extra}.txt; done
+
+.venv/ready: $(LOCK)
+	@$(PYTHON) -c 'import sys; sys.version_info[:2] in [(3, 11), (3, 12), (3, 13)] or sys.exit("Python %d.%d cannot be used: the site needs Python 3.11, 3.12 or 3.13 (make PYTHON=python3.12)" % sys.version_info[:2])'
+	@echo "making .venv: downloads and unpacks TensorFlow and MkDocs, about 2.5 GB, a minute or more"
+	@$(PYTHON) -m venv --clear .venv && $(RUN) -m pip install -q --require-hashes -r $(LOCK) && touch $@

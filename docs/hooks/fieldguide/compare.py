@@ -1,0 +1,111 @@
+"""Says whether an outcome is what the page shows, and rewrites what the page shows.
+
+A comparison is exact but for white space at line ends. `.ellipsis` lets `...` stand for any text (within a line, or across lines
+of a whole output); `.digits` lets a number with a decimal point differ by half a unit of its last digit shown.
+"""
+
+import difflib
+import re
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d*(?:e[-+]?\d+)?|(?<![\w.])[-+]?\d+e[-+]?\d+")
+
+
+def mismatch(program, outcome):
+    """Returns what differs between the page and the outcome, as a message for its author, or None if nothing does."""
+    attributes, exception = program.attributes, outcome["exception"]
+    if outcome["stopped"]:
+        return outcome["stopped"]
+    if "exits" in attributes:
+        if exception:
+            return f"must exit with {attributes['exits']}, but raised:\n{exception['traceback']}"
+        if str(outcome["exit"]) != attributes["exits"]:
+            return f"must exit with {attributes['exits']}, but " + ("ran to its end" if outcome["exit"] is None else f"exited with {outcome['exit']}")
+    elif outcome["exit"] is not None and not (program.command is not None and outcome["exit"] == 0):
+        last = "\n".join(outcome["stderr"].strip().splitlines()[-5:])
+        return f'ended its process ({outcome["exit"]}) instead of running to its end: write exits="{outcome["exit"]}" if that is the point\n{last}'.rstrip()
+    if "raises" in attributes:
+        return _exception_mismatch(program, outcome) or _stderr_mismatch(program, outcome)
+    if exception:
+        return f'raised {exception["type"]}: write raises="{exception["type"]}" if that is the point\n{exception["traceback"]}'
+    if program.expected is None and outcome["stdout"].strip():
+        return "prints, but the page shows no output: add a text fence after it (--update-outputs does)\n" + outcome["stdout"]
+    if program.expected is not None and not matches(program.expected, outcome["stdout"], _options(program.stdout)):
+        return "prints something else than the page shows:\n" + _diff(program.expected, outcome["stdout"])
+    return _stderr_mismatch(program, outcome)
+
+
+def matches(expected, actual, options=()):
+    """Whether the text `actual` is what `expected` says. options: of ".ellipsis", ".digits"."""
+    expected, actual = _normal(expected), _normal(actual)
+    if not options:
+        return expected == actual
+    pattern, shown, position = "", [], 0
+    token = re.compile("|".join([r"\.\.\."] * (".ellipsis" in options) + [NUMBER.pattern] * (".digits" in options)))
+    for found in token.finditer(expected):
+        pattern += re.escape(expected[position:found.start()]) + ("(?:.*?)" if found[0] == "..." else f"({NUMBER.pattern})")
+        shown += [] if found[0] == "..." else [found[0]]
+        position = found.end()
+    match = re.fullmatch(pattern + re.escape(expected[position:]), actual, re.DOTALL)
+    return bool(match) and all(_close(*pair) for pair in zip(shown, match.groups()))
+
+
+def exception_lines(exception):
+    """The complete lines of str(exception), each also without the `TypeError: ` that AutoGraph puts before the original text."""
+    lines = {line.strip() for line in exception["text"].splitlines()} | {_normal(exception["text"])}
+    return lines | {line.removeprefix(f"{exception['type']}: ") for line in lines}
+
+
+def updated(program, outcome):
+    """The texts the page should show for this outcome: {"stdout": text or None, "stderr": text or None}; None leaves a fence as it is."""
+    new = {"stdout": None, "stderr": None}
+    if outcome["stopped"] or mismatch(program, outcome) is None:
+        return new
+    if "raises" in program.attributes:
+        if outcome["exception"] and outcome["exception"]["type"] == program.attributes["raises"]:
+            last = [line.strip() for line in outcome["exception"]["text"].splitlines() if line.strip()][-1:]
+            new["stdout"] = "".join(last).removeprefix(f"{outcome['exception']['type']}: ") + "\n"
+    elif not outcome["exception"] and program.command is None:
+        new["stdout"] = _normal(outcome["stdout"]) + "\n"
+    return new
+
+
+def _exception_mismatch(program, outcome):
+    wanted, exception = program.attributes["raises"], outcome["exception"]
+    if not exception:
+        return f"must raise {wanted}, but raised nothing"
+    if exception["type"] != wanted:
+        return f"must raise {wanted}, but raised {exception['type']}:\n{exception['traceback']}"
+    if outcome["stdout"].strip():
+        return "prints before it raises, which the page cannot show: print in a block of its own\n" + outcome["stdout"]
+    lines = exception_lines(exception)
+    for line in (program.expected or "").splitlines():
+        if line.strip() and not any(matches(line.strip(), each, _options(program.stdout)) for each in lines):
+            return f"no line of the {wanted}'s text is {line.strip()!r}; the text is:\n{exception['text']}"
+    return None
+
+
+def _stderr_mismatch(program, outcome):
+    lines = [line.strip() for line in outcome["stderr"].splitlines()]
+    for line in (program.stderr.code if program.stderr else "").splitlines():
+        if line.strip() and not any(matches(line.strip(), each, _options(program.stderr)) for each in lines):
+            return f"no line of stderr is {line.strip()!r}; stderr ends:\n" + "\n".join(lines[-15:])
+    return None
+
+
+def _options(fence):
+    return {".ellipsis", ".digits"} & set(fence.attributes) if fence else set()
+
+
+def _normal(text):
+    return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
+
+
+def _close(shown, actual):
+    digits = len(shown.lower().partition("e")[0].partition(".")[2])
+    exponent = int(shown.lower().partition("e")[2] or 0)
+    return abs(float(shown) - float(actual)) <= 0.5001 * 10.0 ** (exponent - digits)
+
+
+def _diff(expected, actual):
+    lines = difflib.ndiff(_normal(expected).split("\n"), _normal(actual).split("\n"))
+    return "\n".join("  " + line for line in lines)

@@ -1,0 +1,33 @@
+"""What the built site offers besides pages: the snippets, and the evidence as JSON."""
+
+import io
+import re
+import zipfile
+
+from fieldguide import benchmarks
+
+
+def of_snippets(folder):
+    """[(path in the site, bytes)]: each snippet, and a zip of each that needs another one beside it."""
+    files = {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
+    found = [(f"snippets/{name}", content) for name, content in files.items()]
+    for name, content in files.items():
+        needed = [other for other in files if re.search(rf"^(import|from) {other[:-3]}\b", content.decode(), re.M)]
+        if needed:
+            packed = io.BytesIO()
+            with zipfile.ZipFile(packed, "w") as archive:
+                for each in (name, *needed):
+                    archive.writestr(zipfile.ZipInfo(each), files[each])  # without a date, so that equal files give equal archives
+            found.append((f"snippets/{name[:-3]}.zip", packed.getvalue()))
+    return found
+
+
+def of_evidence(site, names):
+    """[(path below evidence/, JSON value)]: this build's verification, those of other environments, and every measurement."""
+    found = [("verification.json", site.own)]
+    found += [(f"verification/{benchmarks.file_name(record['environment'])}.json", record) for record in site.records]
+    for name in names:
+        for record in site.measurements(name):
+            quick = "-quick" if record["quick"] else ""
+            found.append((f"measurements/{name}/{benchmarks.file_name(record['environment'])}{quick}.json", record))
+    return found

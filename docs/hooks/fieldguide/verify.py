@@ -1,0 +1,124 @@
+"""Makes pytest run the pages: Sybil finds the blocks, the engine runs their programs side by side, each block asserts on its outcome."""
+
+import os
+import sys
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+from sybil import Region, Sybil
+from sybil.example import SybilFailure
+
+from fieldguide import compare, environments, programs, records
+from fieldguide.engine import Engine, EngineError
+
+
+class Pages(Sybil):
+    """The Sybil of the site's pages."""
+
+    def __init__(self, root, **patterns):
+        self.root, self.verification = Path(root), None
+        super().__init__(parsers=[self.regions], **patterns)
+
+    def regions(self, document):
+        """A region for each program of a page, and one for each problem, which fails."""
+        page = Path(document.path).resolve().relative_to(self.root).as_posix()
+        found, problems = programs.collect(document.text, page)
+        starts = [0]
+        for line in document.text.split("\n"):
+            starts.append(starts[-1] + len(line) + 1)
+        for program in found:
+            yield Region(starts[program.line - 1], starts[program.block.end] - 1, program, self.evaluate)
+        for problem in problems:
+            message = f"{page}:{problem.line}: {problem.message}"
+            yield Region(starts[problem.line - 1], starts[problem.line - 1], message, lambda example: example.parsed)
+
+    def identify(self, example):
+        parsed = example.region.parsed
+        return f"{parsed.id.partition('#')[2]}:{parsed.line}" if isinstance(parsed, programs.Program) else f"problem:{example.line}"
+
+    def evaluate(self, example):
+        return self.verification.check(example.parsed)
+
+
+class Verification:
+    """One pytest session's run of programs: which are wanted, their outcomes, and what is written at the end."""
+
+    def __init__(self, config):
+        self.root = config.rootpath
+        self.fresh, self.update = config.option.fresh, config.option.update_outputs
+        self.name, self.record = config.option.environment, config.option.record
+        python = environments.interpreter(self.root, self.name) if self.name else sys.executable
+        self.outcomes = records.Outcomes(self.root / ".cache" / "outcomes", records.environment(self.root, str(python)))
+        self.engine = Engine(self.root, python)
+        self.futures, self.edits, self.done = {}, {}, 0
+        self.provenance = records.provenance(self.root)
+
+    def start(self, wanted, report):
+        """Submits every wanted program that has no valid outcome; `report` shows a line of progress."""
+        for program in wanted:
+            applies = "illustration" not in program.attributes and not program.not_applicable(self.outcomes.environment)
+            if applies and (self.fresh or not self.outcomes.load(program)):
+                self.futures[program.id] = self.engine.submit(program)
+        if self.futures:
+            version = self.outcomes.environment["tensorflow"]
+            report(f"running {len(self.futures)} of {len(wanted)} programs on TensorFlow {version}; its import takes several seconds")
+        for message in self.outcomes.unreadable:
+            report(message)
+
+    def check(self, program):
+        """Returns why the program is not what the page shows, or None. Skips what does not apply here, with the reason."""
+        import pytest
+
+        if "illustration" in program.attributes:
+            pytest.skip(f"illustration: {program.attributes['illustration']}")
+        if reason := program.not_applicable(self.outcomes.environment):
+            pytest.skip(reason)
+        outcome = self.outcome(program)
+        wrong = compare.mismatch(program, outcome)
+        if wrong and self.update:
+            self.edits.setdefault(program.page, []).append((program, compare.updated(program, outcome)))
+        return f"{program.place}: {wrong}" if wrong else None
+
+    def outcome(self, program):
+        """The program's outcome: from this run, or from the local store."""
+        if program.id not in self.futures:
+            return self.outcomes.load(program)["outcome"]
+        try:
+            outcome = self.futures[program.id].result()
+        except (EngineError, CancelledError) as error:
+            raise SybilFailure(None, str(error)) from None
+        self.outcomes.save(program, outcome, self.provenance)
+        return outcome
+
+    def finish(self):
+        """Ends the engine, writes what was asked for and returns a line about it."""
+        self.engine.close()
+        if self.record:
+            only = environments.settings(self.root)[self.name].get("pages") if self.name else None
+            record = records.verification(programs.read_site(self.root, only), self.outcomes)
+            path = self.root / "docs" / "records" / "verification" / f"{self.name or 'main'}.json"
+            records.write_json(path, record)
+            return f"wrote {path.relative_to(self.root)}"
+        count = 0
+        for page, edits in self.edits.items():
+            path = self.root / page
+            text, changed = rewrite(path.read_text(encoding="utf-8"), edits)
+            path.write_text(text, encoding="utf-8")
+            count += changed
+        return f"rewrote {count} outputs: read the diff before you commit it" if self.update else None
+
+
+def rewrite(text, edits):
+    """Returns (text, count) of a page with the outputs of `edits`, pairs of (program, new texts), put in place."""
+    lines, count = text.split("\n"), 0
+    for program, new in sorted(edits, key=lambda edit: -edit[0].line):
+        if new["stdout"] is None:
+            continue
+        indent = program.block.indent
+        body = [indent + line if line else "" for line in new["stdout"].split("\n")[:-1]]
+        if program.stdout:
+            lines[program.stdout.line : program.stdout.end - 1] = body
+        else:
+            lines[program.block.end : program.block.end] = ["", indent + "```text", *body, indent + "```"]
+        count += 1
+    return "\n".join(lines), count
