@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fieldguide.programs import Program
+from fieldguide.records import RecordError
 from fieldguide.verify import Pages, Verification
 
 ROOT = Path(__file__).parent
@@ -23,7 +24,10 @@ def pytest_addoption(parser):
 def pytest_collection_finish(session):
     wanted = [item.example.parsed for item in session.items if hasattr(item, "example") and isinstance(item.example.parsed, Program)]
     if wanted and not session.config.option.collectonly:
-        pages.verification = Verification(session.config)
+        try:
+            pages.verification = Verification(session.config)
+        except RecordError as error:
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
         pages.verification.start(wanted, session.config.get_terminal_writer().line)
 
 

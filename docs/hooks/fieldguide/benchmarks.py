@@ -4,6 +4,7 @@ A record is valid for a build if its benchmark's source and its environment are 
 .cache/measurements/; those of `make measure`, committed, are under docs/records/measurements/BENCHMARK/.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -41,7 +42,9 @@ def measure(root, benchmark, environment, folder, python=sys.executable, quick=F
     path = Path(folder) / benchmark / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     log(f"measuring {benchmark}{' (quick)' if quick else ''}: this takes up to {'half a minute' if quick else 'two and a half minutes'}")
-    command = [str(python), f"snippets/{benchmark}.py", "--json", str(path), *(["--quick"] if quick else [])]
+    unproven = path.with_suffix(".unproven")  # becomes the record once it has been read without complaint
+    unproven.unlink(missing_ok=True)
+    command = [str(python), f"snippets/{benchmark}.py", "--json", str(unproven), *(["--quick"] if quick else [])]
     process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=None, text=True)  # its progress goes to our stderr
     try:
         output, _ = process.communicate(timeout=SECONDS[quick])
@@ -53,7 +56,11 @@ def measure(root, benchmark, environment, folder, python=sys.executable, quick=F
     if process.returncode:
         last = (output.strip().splitlines() or ["nothing on its standard output; see above"])[-1]
         raise MeasurementError(f"snippets/{benchmark}.py failed with exit {process.returncode}; its last words: {last}")
-    return measurements.read(path)
+    if not unproven.exists():
+        raise MeasurementError(f"snippets/{benchmark}.py ended well but wrote no record")
+    record = measurements.read(unproven)
+    os.replace(unproven, path)
+    return record
 
 
 def file_name(environment):

@@ -84,9 +84,11 @@ def read(text):
                 problems.append(Problem(number, str(error)))
             number = last_end = closing
             continue
-        if MISPLACED.match(line):
+        if misplaced := MISPLACED.match(line):
             problems.append(Problem(number, "a fence cannot begin behind a quote or list mark: put it on a line of its own, indented to the text"))
-        if match := TAB.match(line):
+            if misplaced[1] != ">":
+                number = _closing(lines, number, misplaced[2]) or number
+        elif match := TAB.match(line):
             tabs.append((len(match["indent"]), number))
         elif match := HEADING.match(line):
             heading = match["anchor"] or slugify(re.sub(r"[`*]", "", match["text"]), "-")

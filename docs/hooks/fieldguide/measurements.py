@@ -3,7 +3,6 @@
 The lead's code calls exactly these: MeasurementError, read(path), source(root, benchmark), view(benchmark, view, args, records).
 """
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -18,14 +17,16 @@ class MeasurementError(Exception):
 
 def source(root, benchmark):
     """sha256 of the benchmark's present source and the protocol's: what a record's "source" must equal to be fresh."""
-    folder = Path(root) / "snippets"
-    return hashlib.sha256((folder / f"{benchmark}.py").read_bytes() + (folder / "paired_timing.py").read_bytes()).hexdigest()
+    return paired_timing.source(Path(root) / "snippets" / f"{benchmark}.py")
 
 
 def read(path):
     """Reads one record. Raises MeasurementError if it is damaged, of another schema, or holds a number that is none."""
+    def refuse(word):
+        raise MeasurementError(f"{path} holds a number that is none ({word}): delete it and measure again")
+
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=refuse)
     except ValueError:
         raise MeasurementError(f"{path} is damaged: delete it and measure again") from None
     if not isinstance(record, dict) or (record.get("schema"), record.get("schema_version")) != (SCHEMA, SCHEMA_VERSION):
@@ -35,6 +36,8 @@ def read(path):
 
 def view(benchmark, view, args, records):
     """The Markdown or HTML that a `<!-- measured BENCHMARK VIEW ARGS -->` marker stands for; records: the build's own first."""
+    if view != "table":
+        raise ValueError(f"unknown view {view!r} of a measurement: known are table, chart, environment, verdict")
     if not records:
         return f"*{benchmark} has not been measured yet.*"
     return "\n".join("    " + line for line in paired_timing.table(records[0]).splitlines())
