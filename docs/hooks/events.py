@@ -1,6 +1,7 @@
 """MkDocs events of the site, on one screen. The work is done by plain functions in fieldguide/."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -59,6 +60,11 @@ def on_page_markdown(markdown, page, config, files):
 def on_page_content(html, page, config, files):
     found = site.pages.get(f"docs/{page.file.src_uri}", [])
     return html + pages.program_data(found) if found else html
+
+
+def on_post_page(output, page, config):
+    """Puts the site's own worker in front of the theme's search."""
+    return re.sub(r'"([./]*)(assets/javascripts/workers/search\.\w+\.min\.js)"', r'"\1scripts/search-worker.js?theme=../\2"', output)
 
 
 def on_post_build(config):

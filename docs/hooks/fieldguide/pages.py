@@ -9,8 +9,8 @@ import re
 
 from fieldguide import fences, measurements, programs
 
-MARKER = re.compile(r"<!--\s*(?P<kind>[\w-]+)(?P<words>[^>]*?)\s*-->")
-SYMBOL = re.compile(r"\[`(tf(?:\.\w+)+)`\]\[\]")
+MARKER = re.compile(r"(?<!`)<!--\s*(?P<kind>[\w-]+)(?P<words>[^>]*?)\s*-->")  # in backticks it is text
+SYMBOL = re.compile(r"(?<!`)\[`(tf(?:\.\w+)+)`\]\[\]")
 
 
 class PageError(Exception):

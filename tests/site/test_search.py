@@ -1,0 +1,74 @@
+"""The site's own search, asked real questions: questions.json holds for each its words, its error text, and where the answer stands."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+QUESTIONS = json.loads(Path(__file__).with_name("questions.json").read_text(encoding="utf-8"))
+ENGLISH = [question for question in QUESTIONS if question["language"] == "en"]
+
+
+def test_every_answer_stands_where_the_table_says(site):
+    missing = []
+    for question in QUESTIONS:
+        page = site / question["page"] / "index.html"
+        if not page.is_file() or f'id="{question["heading"]}"' not in page.read_text(encoding="utf-8"):
+            missing.append(f"{question['id']}: {question['page']}#{question['heading']}")
+    assert not missing
+
+
+@pytest.fixture(scope="session")
+def search(home, browser):
+    """A function that types a query into the search box and returns the pages found, best first."""
+    page = browser.new_page()
+    page.goto(home, wait_until="networkidle")
+    page.click("label[for=__search]", force=True)
+
+    def ask(query):
+        page.fill(".md-search__input", "")
+        page.wait_for_timeout(30)
+        page.fill(".md-search__input", query)
+        page.wait_for_timeout(450)
+        links = page.eval_on_selector_all(".md-search-result__item > a, .md-search-result__item > .md-search-result__link", "all => all.map(a => a.href)")
+        return [link.removeprefix(home).partition("?")[0].partition("#")[0].strip("/") for link in links]
+
+    yield ask
+    page.close()
+
+
+def ranks(search, field):
+    """{id: rank of the right page from 1, or None} for the English questions that have a text in `field`."""
+    found = {}
+    for question in ENGLISH:
+        if question[field]:
+            pages = search(question[field])
+            right = [question["page"], *question.get("also", [])]
+            found[question["id"]] = next((rank for rank, page in enumerate(pages, 1) if page in right), None)
+    return found
+
+
+def told(name, found):
+    first, third = sum(rank == 1 for rank in found.values()), sum(rank is not None and rank <= 3 for rank in found.values())
+    misses = ", ".join(f"{each} at {rank or 'nowhere'}" for each, rank in found.items() if not rank or rank > 3)
+    return third, f"{name}: hit@1 {first}, hit@3 {third} of {len(found)}; misses: {misses or 'none'}"
+
+
+def test_questions_find_their_page_in_the_first_three(search, capsys):
+    third, line = told("the questions' words", ranks(search, "query"))
+    with capsys.disabled():
+        print("\n" + line)
+    assert third >= 60
+
+
+def test_pasted_error_messages_find_their_page_in_the_first_three(search, capsys):
+    found = ranks(search, "error")
+    third, line = told("pasted messages", found)
+    with capsys.disabled():
+        print("\n" + line)
+    assert third >= 0.8 * len(found)
+
+
+@pytest.mark.parametrize("query", ["SymbolicTensor", "KerasTensor", "AttributeError: 'SymbolicTensor' object has no attribute 'numpy'", "tf.function", "a-b:c/d (e) [f] ^2 ~1 *"])
+def test_awkward_queries_do_not_break_the_parser(search, query):
+    assert search(query) or "c" in query and "d" in query
