@@ -374,7 +374,9 @@ def duration(seconds):
 
 def percent(ratio):
     """100 % is the baseline; from ten times on it reads as a factor."""
-    return f"{ratio * 100:.0f} %" if ratio < 9.995 else f"{ratio:,.{1 if ratio < 99.95 else 0}f} ×"
+    if ratio < 9.995:
+        return f"{ratio * 100:.{0 if ratio >= 0.0995 else 1 if ratio >= 0.00995 else 2}f} %"
+    return f"{ratio:,.{1 if ratio < 99.95 else 0}f} ×"
 
 
 def table(record):
@@ -397,8 +399,8 @@ def table(record):
 # Running a benchmark from the command line and writing its record
 
 
-def main(file, build, argv=None):
-    """build(options) imports TensorFlow, makes and checks the cells and returns (groups, settings, checks)."""
+def main(file, build, show=None, argv=None):
+    """build(options) makes the cells and returns (groups, settings, checks); show(record) gives what is printed."""
     parser = argparse.ArgumentParser(description=sys.modules[build.__module__].__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", metavar="FILE", help="write the raw samples and the environment to FILE")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples: a first look, no evidence")
@@ -406,14 +408,14 @@ def main(file, build, argv=None):
     argv = sys.argv[1:] if argv is None else argv
     options = parser.parse_args(argv)
     name = os.path.splitext(os.path.basename(file))[0]
-    progress = _Progress(name)
+    progress = Progress(name)
     try:
         record = _record(name, file, build, options, argv, progress)
     except Void as reason:
         progress.end()
         sys.exit(f"{name}: void, nothing was written. {reason}")
     progress.end()
-    print(f"{_stamp(record)}\n\n{table(record)}", end="")
+    print(f"{_stamp(record)}\n\n{(show or table)(record)}", end="")
     if options.json:
         write(options.json, record)
 
@@ -422,10 +424,10 @@ def _record(name, file, build, options, argv, progress):
     start, stamp, load = time.time(), environment(), _load()
     progress("importing TensorFlow")
     options.say = progress
-    with _native_stderr_kept():
-        options.device = _device(options.device)
     if options.device == "cpu":
         stamp["gpu"] = stamp["driver"] = None
+    with native_stderr_kept():
+        options.device = _device(options.device)
     groups, settings, checks = build(options)
     rounds, seconds = (QUICK_ROUNDS, QUICK_SAMPLE_SECONDS) if options.quick else (ROUNDS, SAMPLE_SECONDS)
     rounds, seconds = settings.get("rounds", rounds), settings.get("sample_seconds", seconds)
@@ -452,7 +454,7 @@ def _record(name, file, build, options, argv, progress):
 
 
 @contextlib.contextmanager
-def _native_stderr_kept():
+def native_stderr_kept():
     """Keep back what TensorFlow's libraries print at the start, unless the start fails."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
@@ -546,7 +548,7 @@ def _stamp(record):
     )
 
 
-class _Progress:
+class Progress:
     """One line on stderr: rewritten on a terminal, repeated every few seconds elsewhere."""
 
     def __init__(self, name):

@@ -42,6 +42,10 @@ def test_an_exception_needs_its_exact_class_and_complete_lines():
     assert "no line" in mismatch(program("f()", "has no attribute 'numpy'", 'raises="AttributeError"'), raised("AttributeError", text)), "part of a line is not enough"
 
 
+def test_bold_is_not_part_of_a_message():
+    assert mismatch(program("f()", "Cannot take", 'raises="E"'), raised("E", "\x1b[1mCannot take\x1b[0m\nmore")) is None
+
+
 def test_a_subclass_is_another_class():
     assert "but raised FileNotFoundError" in mismatch(program("f()", None, 'raises="OSError"'), raised("FileNotFoundError", ""))
 
@@ -69,3 +73,7 @@ def test_stderr_lines_must_be_complete():
     found = program("f()", "a warning", output_attributes=".stderr")
     assert mismatch(found, {**RAN, "stderr": "noise\na warning\nnoise"}) is None
     assert "no line of stderr" in mismatch(found, {**RAN, "stderr": "not a warning"})
+
+
+def test_an_empty_error_text_proves_nothing():
+    assert "empty text" in mismatch(program("f()", "", 'raises="E"'), raised("E", "x"))

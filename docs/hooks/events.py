@@ -12,18 +12,17 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "snippets")]
 
-from fieldguide import benchmarks, downloads, evidence, pages, symbols  # noqa: E402  (a hook's folder is on the path only while it loads)
+from fieldguide import benchmarks, downloads, evidence, pages, records, symbols  # noqa: E402  (a hook's folder is on the path only while it loads)
 from fieldguide.measurements import MeasurementError  # noqa: E402
-from fieldguide.records import RecordError  # noqa: E402
 
-ERRORS = (pages.PageError, MeasurementError, RecordError)
+ERRORS = (pages.PageError, MeasurementError, records.RecordError)
 log = get_plugin_logger("fieldguide")
 site = urls = None
 
 
 def on_startup(command, dirty):
     """Before a build: measures what has no valid record. While serving, any record will do, and a quick one if there is none."""
-    environment = evidence.Site(ROOT, sys.executable).environment
+    environment = records.environment(ROOT, sys.executable)
     folder = ROOT / ".cache" / "measurements"
     try:
         if command == "build" and not benchmarks.valid(ROOT, "training_modes", environment):

@@ -7,6 +7,7 @@ of a whole output); `.digits` lets a number with a decimal point differ by half 
 import difflib
 import re
 
+ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d*(?:e[-+]?\d+)?|(?<![\w.])[-+]?\d+e[-+]?\d+")
 
 
@@ -50,8 +51,11 @@ def matches(expected, actual, options=()):
 
 
 def exception_lines(exception):
-    """The complete lines of str(exception), each also without the `TypeError: ` that AutoGraph puts before the original text."""
-    lines = {line.strip() for line in exception["text"].splitlines()} | {_normal(exception["text"])}
+    """The complete lines of str(exception), each also without the `TypeError: ` that AutoGraph puts before the original text.
+
+    Without the escape codes, too, with which Keras prints a message in bold.
+    """
+    lines = {line.strip() for line in ESCAPE.sub("", exception["text"]).splitlines()}
     return lines | {line.removeprefix(f"{exception['type']}: ") for line in lines}
 
 
@@ -62,7 +66,7 @@ def updated(program, outcome):
         return new
     if "raises" in program.attributes:
         if outcome["exception"] and outcome["exception"]["type"] == program.attributes["raises"]:
-            last = [line.strip() for line in outcome["exception"]["text"].splitlines() if line.strip()][-1:]
+            last = [line.strip() for line in ESCAPE.sub("", outcome["exception"]["text"]).splitlines() if line.strip()][-1:]
             new["stdout"] = "".join(last).removeprefix(f"{outcome['exception']['type']}: ") + "\n"
     elif not outcome["exception"] and program.command is None:
         new["stdout"] = _normal(outcome["stdout"]) + "\n"
@@ -77,6 +81,8 @@ def _exception_mismatch(program, outcome):
         return f"must raise {wanted}, but raised {exception['type']}:\n{exception['traceback']}"
     if outcome["stdout"].strip():
         return "prints before it raises, which the page cannot show: print in a block of its own\n" + outcome["stdout"]
+    if program.expected is not None and not program.expected.strip():
+        return "shows an empty text for what was raised: show a line of it (--update-outputs does), or remove the fence"
     lines = exception_lines(exception)
     for line in (program.expected or "").splitlines():
         if line.strip() and not any(matches(line.strip(), each, _options(program.stdout)) for each in lines):

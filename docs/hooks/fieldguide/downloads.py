@@ -26,8 +26,11 @@ def of_evidence(site, names):
     """[(path below evidence/, JSON value)]: this build's verification, those of other environments, and every measurement."""
     found = [("verification.json", site.own)]
     found += [(f"verification/{benchmarks.file_name(record['environment'])}.json", record) for record in site.records]
-    for name in names:
-        for record in site.measurements(name):
-            quick = "-quick" if record["quick"] else ""
-            found.append((f"measurements/{name}/{benchmarks.file_name(record['environment'])}{quick}.json", record))
+    found += [(measurement_path(record), record) for name in names for record in site.measurements(name)]
     return found
+
+
+def measurement_path(record):
+    """Where the raw record of a measurement lies below evidence/."""
+    quick = "-quick" if record["quick"] else ""
+    return f"measurements/{record['benchmark']}/{benchmarks.file_name(record['environment'])}{quick}.json"

@@ -38,14 +38,18 @@ class Site:
         return [(record, entries.get(program.source)) for record, entries in zip(self.records, self._entries)]
 
     def unproven(self, program):
-        """Why the program may not be published as verified, or None: it must have passed in some record and failed in none."""
+        """Why a reader may not take the program as verified, or None: it must have passed in some record and failed in none."""
         entries = [entry for _, entry in self.results(program) if entry]
         failed = next((entry for entry in entries if entry["status"] == "failed"), None)
         if failed:
             return f"failed when it was run: {failed['reason']}"
         if "illustration" in program.attributes or any(entry["status"] == "passed" for entry in entries):
             return None
-        return "has not been run in its present form"
+        return "has not been run in its present form" if self.runs_here(program) else "has never been run: it " + program.not_applicable(self.environment)
+
+    def runs_here(self, program):
+        """Whether the program belongs to this build's environment, so that publishing it unproven has no excuse."""
+        return not program.not_applicable(self.environment)
 
     def stale(self, program):
         """The records that know this page, but not this program in its present form."""

@@ -7,7 +7,7 @@ import html
 import json
 import re
 
-from fieldguide import fences, measurements, programs
+from fieldguide import downloads, fences, measurements, programs
 
 MARKER = re.compile(r"(?<!`)<!--\s*(?P<kind>[\w-]+)(?P<words>[^>]*?)\s*-->")  # in backticks it is text
 SYMBOL = re.compile(r"(?<!`)\[`(tf(?:\.\w+)+)`\]\[\]")
@@ -21,7 +21,7 @@ def render(markdown, page, site, symbols, warn):
     """The page as it is published. page: its path, such as docs/guide/modes.md; warn(message) is called for what may not be published."""
     found, _ = programs.collect(markdown, page)
     for program in site.pages.get(page, []):
-        if reason := site.unproven(program):
+        if (reason := site.unproven(program)) and (site.runs_here(program) or reason.startswith("failed")):
             warn(f"{program.place}: this program {reason}: run `make verify` and mend the page or the program")
         for record in site.stale(program):
             warn(f"{program.place}: not run in its present form on TensorFlow {record['environment']['tensorflow']}: run `make verify` for that environment")
@@ -40,8 +40,8 @@ def decorate(lines, pairs, site):
             lines[last.end : last.end] = ["", f'{block.indent}<p class="unproven">Not verified: this program {html.escape(reason)}.</p>', ""]
         for fence, language, title in reversed([
             (block, "python" if block.language == "python" else "console", condition_title(program)),
-            (program.stdout, "text .output", program.attributes.get("raises", "")),
-            (program.stderr, "text .output", "stderr"),
+            (program.stdout, "text .output .no-copy", program.attributes.get("raises", "")),
+            (program.stderr, "text .output .no-copy", "stderr"),
         ]):
             if fence:
                 lines[fence.line - 1] = fence_line(lines[fence.line - 1], fence, language, title)
@@ -71,13 +71,15 @@ def condition_title(program):
 
 def fill(lines, page, site):
     """Replaces the comment markers outside fences; one that is unknown or cannot be filled is a PageError."""
+    up = "../" * (0 if page == "docs/index.md" else page.count("/")) + "evidence/"
     inside = {number for fence in fences.read("\n".join(lines))[0] for number in range(fence.line, fence.end + 1)}
 
     def replacement(match, number):
         kind, words = match["kind"], match["words"].split()
         try:
             if kind == "measured" and len(words) >= 2:
-                return measurements.view(words[0], words[1], words[2:], site.measurements(words[0]))
+                records = [{**record, "url": up + downloads.measurement_path(record)} for record in site.measurements(words[0])]
+                return measurements.view(words[0], words[1], words[2:], records)
             if kind == "evidence" and len(words) == 1 and words[0] in EVIDENCE:
                 return EVIDENCE[words[0]](site)
         except (measurements.MeasurementError, ValueError) as error:

@@ -99,6 +99,8 @@ def collect(text, page):
     for index, fence in enumerate(found):
         if fence.language == "text" and index not in taken and set(fence.attributes) & {".ellipsis", ".digits", ".stderr"}:
             problems.append(Problem(fence.line, "this output belongs to no program: only blank lines may stand between a Python block and its output"))
+        if fence.language == "text" and fence.adjoins and index not in taken and index - 1 in taken:
+            problems.append(Problem(fence.line, "a second output that nothing is compared with: remove it, or put a sentence before it if it is no output"))
         if fence.language != "python" and not (fence.language == "console" and fence.code.startswith("$ python snippets/")):
             continue
         outputs, following = {}, index + 1

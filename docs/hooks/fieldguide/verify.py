@@ -1,10 +1,10 @@
 """Makes pytest run the pages: Sybil finds the blocks, the engine runs their programs side by side, each block asserts on its outcome."""
 
-import os
 import sys
 from concurrent.futures import CancelledError
 from pathlib import Path
 
+import pytest
 from sybil import Region, Sybil
 from sybil.example import SybilFailure
 
@@ -47,15 +47,18 @@ class Verification:
         self.root = config.rootpath
         self.fresh, self.update = config.option.fresh, config.option.update_outputs
         self.name, self.record = config.option.environment, config.option.record
+        self.only = environments.settings(self.root).get(self.name, {}).get("pages")
         python = environments.interpreter(self.root, self.name) if self.name else sys.executable
         self.outcomes = records.Outcomes(self.root / ".cache" / "outcomes", records.environment(self.root, str(python)))
         self.engine = Engine(self.root, python)
-        self.futures, self.edits, self.done = {}, {}, 0
+        self.futures, self.edits = {}, {}
         self.provenance = records.provenance(self.root)
 
     def start(self, wanted, report):
         """Submits every wanted program that has no valid outcome; `report` shows a line of progress."""
         for program in wanted:
+            if self.only and program.page not in self.only:
+                continue
             applies = "illustration" not in program.attributes and not program.not_applicable(self.outcomes.environment)
             if applies and (self.fresh or not self.outcomes.load(program)):
                 self.futures[program.id] = self.engine.submit(program)
@@ -67,8 +70,8 @@ class Verification:
 
     def check(self, program):
         """Returns why the program is not what the page shows, or None. Skips what does not apply here, with the reason."""
-        import pytest
-
+        if self.only and program.page not in self.only:
+            pytest.skip(f"{self.name} verifies only {', '.join(self.only)}")
         if "illustration" in program.attributes:
             pytest.skip(f"illustration: {program.attributes['illustration']}")
         if reason := program.not_applicable(self.outcomes.environment):
@@ -94,8 +97,7 @@ class Verification:
         """Ends the engine, writes what was asked for and returns a line about it."""
         self.engine.close()
         if self.record:
-            only = environments.settings(self.root)[self.name].get("pages") if self.name else None
-            record = records.verification(programs.read_site(self.root, only), self.outcomes)
+            record = records.verification(programs.read_site(self.root, self.only), self.outcomes)
             path = self.root / "docs" / "records" / "verification" / f"{self.name or 'main'}.json"
             records.write_json(path, record)
             return f"wrote {path.relative_to(self.root)}"

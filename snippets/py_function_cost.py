@@ -1,0 +1,82 @@
+"""What tf.py_function and tf.numpy_function cost per call: in a graph, and in Dataset.map.
+
+    python py_function_cost.py           about a minute on two cores
+    python py_function_cost.py --quick   a first look
+
+The work is one addition, so what is timed is the way into Python and back. Needs TensorFlow and
+paired_timing.py beside this file.
+"""
+
+import itertools
+
+import paired_timing
+
+LOOP = 100  # calls in one run of the graph, so that the run's own cost does not count
+SIZES = ((1, "1 number"), (1_000_000, "a million numbers"))
+
+
+def ways(tf):
+    def add(x):
+        return x + 1
+
+    def through_numpy(x):
+        y = tf.numpy_function(add, [x], tf.float32)
+        return tf.ensure_shape(y, x.shape)
+
+    def through_python(x):
+        y = tf.py_function(add, [x], tf.float32)
+        return tf.ensure_shape(y, x.shape)
+
+    return (
+        ("graph", add, "TensorFlow's own x + 1"),
+        ("numpy_function", through_numpy, "tf.numpy_function"),
+        ("py_function", through_python, "tf.py_function"),
+    )
+
+
+def in_a_graph(tf, way, size, loop):
+    x = tf.ones([size])
+
+    @tf.function
+    def many():
+        y = x
+        for _ in tf.range(loop):
+            y = way(y)
+        return y[0]
+
+    def run(calls):
+        for _ in range(calls // loop):
+            result = many()
+        return float(result)
+
+    return run
+
+
+def in_a_dataset(tf, way):
+    data = iter(tf.data.Dataset.from_tensors(tf.ones([1])).repeat().map(way))
+
+    def run(elements):
+        for element in itertools.islice(data, elements):
+            pass
+        return float(element[0])
+
+    return run
+
+
+def build(options):
+    import tensorflow as tf
+
+    groups = []
+    for size, name in SIZES:
+        loop = LOOP if size == 1 else 10
+        cells = [
+            paired_timing.Cell(key, in_a_graph(tf, way, size, loop), label, multiple=loop) for key, way, label in ways(tf)
+        ]
+        groups.append(paired_timing.Group(f"in a tf.function, {name}", cells, unit="call", facts={"numbers": size}))
+    cells = [paired_timing.Cell(key, in_a_dataset(tf, way), label) for key, way, label in ways(tf)]
+    groups.append(paired_timing.Group("in Dataset.map, 1 number", cells, unit="element", facts={"numbers": 1}))
+    return groups, {"calls in one graph": LOOP}, {}
+
+
+if __name__ == "__main__":
+    paired_timing.main(__file__, build)
