@@ -9,8 +9,19 @@ from fieldguide.records import RecordError
 from fieldguide.verify import Pages, Verification
 
 ROOT = Path(__file__).parent
-pages = Pages(ROOT, patterns=["*.md"], path=str(ROOT / "docs"))
+pages = Pages(ROOT, patterns=["*.md", "*.py"], path=str(ROOT / "docs"))
 pytest_collect_file = pages.pytest()
+
+
+class NotAModule(pytest.Module):
+    """A text notebook named on the command line, which pytest would import besides."""
+
+    def collect(self):
+        return []
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    return NotAModule.from_parent(parent, path=module_path) if module_path.is_relative_to(ROOT / "docs") else None
 
 
 def pytest_addoption(parser):

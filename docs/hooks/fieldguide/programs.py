@@ -12,7 +12,7 @@ from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from fieldguide import fences
+from fieldguide import fences, notebook
 from fieldguide.fences import Fence, Problem
 
 VERSIONED = ("tf", "keras", "python")
@@ -88,13 +88,19 @@ class Program:
 def read_site(root, pages=None):
     """The programs of all pages under docs/ (or of those named in `pages`), in order; problems are left to pytest."""
     root = Path(root)
-    paths = [root / page for page in pages] if pages else sorted(path for path in (root / "docs").rglob("*.md") if "hooks" not in path.parts)
+    paths = [root / page for page in pages] if pages else page_paths(root)
     return [program for path in paths for program in collect(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix())[0]]
+
+
+def page_paths(root):
+    """All pages with code: Markdown and text notebooks."""
+    docs = Path(root) / "docs"
+    return sorted(path for path in docs.rglob("*") if path.suffix in (".md", ".py") and path.relative_to(docs).parts[0] != "hooks")
 
 
 def collect(text, page):
     """Returns (programs, problems) of a page's Markdown; `page` names it in ids and messages."""
-    found, problems = fences.read(text)
+    found, problems = fences.read(notebook.as_markdown(text) if notebook.is_notebook(page) else text)
     programs, counts, taken = [], {}, set()
     for index, fence in enumerate(found):
         if fence.language == "text" and index not in taken and set(fence.attributes) & {".ellipsis", ".digits", ".stderr"}:

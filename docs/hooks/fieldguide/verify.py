@@ -5,10 +5,10 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
-from sybil import Region, Sybil
+from sybil import Document, Region, Sybil
 from sybil.example import SybilFailure
 
-from fieldguide import compare, environments, programs, records
+from fieldguide import compare, environments, notebook, programs, records
 from fieldguide.engine import Engine, EngineError
 
 
@@ -17,7 +17,7 @@ class Pages(Sybil):
 
     def __init__(self, root, **patterns):
         self.root, self.verification = Path(root), None
-        super().__init__(parsers=[self.regions], **patterns)
+        super().__init__(parsers=[self.regions], document_types={".py": Document}, **patterns)
 
     def regions(self, document):
         """A region for each program of a page, and one for each problem, which fails."""
@@ -117,10 +117,15 @@ def rewrite(text, edits):
         if new["stdout"] is None:
             continue
         indent = program.block.indent
-        body = [indent + line if line else "" for line in new["stdout"].split("\n")[:-1]]
+        body = new["stdout"].split("\n")[:-1]
+        if notebook.is_notebook(program.page):
+            body, whole = notebook.commented(body), notebook.output_cell(body)
+        else:
+            body = [indent + line if line else "" for line in body]
+            whole = ["", indent + "```text", *body, indent + "```"]
         if program.stdout:
             lines[program.stdout.line : program.stdout.end - 1] = body
         else:
-            lines[program.block.end : program.block.end] = ["", indent + "```text", *body, indent + "```"]
+            lines[program.block.end : program.block.end] = whole
         count += 1
     return "\n".join(lines), count
