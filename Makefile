@@ -16,7 +16,7 @@ site: .venv/ready ## the publishable site, in site/: verified, measured, strict
 	@$(RUN) -m pytest docs -q && $(RUN) -m mkdocs build --strict
 
 verify: .venv/ready ## run every program anew and write the record; E=tf2.15 under that environment of pyproject.toml
-	@$(RUN) -m pytest docs -q --fresh --record $(if $(E),--environment $(E))
+	@$(RUN) -m pytest docs -q --fresh $(if $(E),--environment $(E) --record $(E),--record main)
 
 measure: .venv/ready ## run the benchmarks that have no valid record; E=tf2.15 as above
 	@$(TOOL) measure $(E)

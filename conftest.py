@@ -29,7 +29,7 @@ def pytest_addoption(parser):
     group.addoption("--fresh", action="store_true", help="run every program, even those with a valid stored outcome")
     group.addoption("--update-outputs", action="store_true", help="rewrite expected outputs from what came out")
     group.addoption("--environment", metavar="NAME", help="verify under an environment of pyproject.toml")
-    group.addoption("--record", action="store_true", help="write docs/records/verification/NAME.json at the end")
+    group.addoption("--record", metavar="NAME", help="write docs/records/verification/NAME.json at the end")
 
 
 def pytest_collection_finish(session):

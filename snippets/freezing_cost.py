@@ -4,8 +4,8 @@
     python freezing_cost.py --quick   a first look
 
 A small convolutional base with BatchNormalization and a new head: everything trains, the base is frozen,
-or its last block trains. Steps run in one tf.function each, and in fit() as Keras compiles it. Needs
-TensorFlow and paired_timing.py beside this file.
+or only its last block and the head train. Each step runs in one tf.function. Needs TensorFlow and
+paired_timing.py beside this file.
 """
 
 import paired_timing

@@ -68,7 +68,7 @@ WINDOWS_EXITS = {
 }
 
 # Lines of TensorFlow's stderr that say nothing about the GPU, and the list of modules that faulthandler appends.
-NOISE = re.compile(r"oneDNN|cpu_feature_guard|To enable the following|InitializeLog|NUMA|Unable to register cu|Could not find TensorRT|^Extension modules:")
+NOISE = re.compile(r"oneDNN|cpu_feature_guard|To enable the following|InitializeLog|NUMA node|Unable to register cu|Could not find TensorRT|^Extension modules:")
 FATAL = re.compile(r"F\d{4} |\S+ \S+: F ")
 
 # ---------------------------------------------------------------------------------------------- programs of the children
@@ -599,10 +599,10 @@ def _judge_trial(trial_, finding, explained):
             finding("stops", "import-failed", "TensorFlow cannot be imported.", "Read the last line of its traceback: it names the package or library.", words)
         else:
             finding("stops", "child-died", "TensorFlow's process %s during %s, with no Python exception." % (trial_["ended"], doing.get(last, last)),
-                    "What fits badly is named above, if anything is. If nothing is: reinstall driver and CUDA packages together, then compare with the version table.", fatal or words)  # fmt: skip
+                    "The cause is what is marked above; if nothing is, its last words are the lead. Then compare with the version table, and reinstall driver and CUDA packages together.", fatal or words)  # fmt: skip
     elif raised:
         finding("stops", "operation-failed", "A GPU is listed, but %s failed: %s." % (doing.get(steps[steps.index(raised) - 1]["step"], "using it"), raised["type"]),
-                "What fits badly is named above, if anything is; the message itself is beside this.", " ".join(raised["text"].split())[:300])  # fmt: skip
+                "The cause is what is marked above; if nothing is, its message is the lead.", " ".join(raised["text"].split())[:300])  # fmt: skip
     else:
         gpus = next((step["gpus"] for step in steps if step["step"] == "listed"), [])
         works = [step for step in steps if step["step"] in ("multiplied", "convolved") and step["right"] and "GPU" in step["device"]]
@@ -643,11 +643,11 @@ def report(facts, findings):
     return "\n".join(lines)
 
 
-def export_line(wheel_facts, already):
+def export_line(wheel_facts):
     """The shell line that puts the CUDA libraries beside TensorFlow on LD_LIBRARY_PATH, before what is there already; "" if there are none."""
     beside = os.path.dirname(wheel_facts.get("folder") or "")
     folders = [os.path.join(beside, *folder.split("/")) for folder in wheel_facts.get("cuda folders", {}) if folder.endswith("/lib")]
-    return "export LD_LIBRARY_PATH=%s" % shlex.quote(os.pathsep.join(folders + [each for each in already.split(os.pathsep) if each])) if folders else ""
+    return "export LD_LIBRARY_PATH=%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" % shlex.quote(":".join(folders)) if folders else ""
 
 
 def main():
@@ -658,7 +658,7 @@ def main():
     parser.add_argument("--export", action="store_true", help="print the line that puts pip's CUDA libraries on LD_LIBRARY_PATH")
     options = parser.parse_args()
     if options.export:
-        line = export_line(wheel(), os.environ.get("LD_LIBRARY_PATH", ""))
+        line = export_line(wheel())
         print(line or "# no nvidia/*/lib folders beside TensorFlow: pip install 'tensorflow[and-cuda]' brings them")
         return 0 if line else 1
     if options.read:

@@ -14,7 +14,7 @@ import paired_timing
 
 DEPTHS, WIDTHS, BATCHES = (4, 16), (32, 128, 512, 1024), (8, 64, 512)
 MOST = 1.5e10  # floating-point operations per step: larger points take too long
-ROUNDS, SAMPLE_SECONDS = 11, 0.08
+ROUNDS, SAMPLE_SECONDS, TOLERANCE = 11, 0.08, 1e-3
 HIDDEN = 1.1  # eager mode costs nothing to speak of when it takes this many times the graph's time
 
 
@@ -24,6 +24,7 @@ def operations(depth, width, batch):
 
 
 def train_step(tf, depth, width):
+    tf.keras.utils.set_random_seed(1)
     model = tf.keras.Sequential([tf.keras.layers.Dense(width, activation="relu") for _ in range(depth)])
     model.build((None, width))
     optimizer = tf.keras.optimizers.SGD(1e-4)
@@ -59,8 +60,7 @@ def build(options):
 
 
 def group(tf, depth, width, batch, checks):
-    tf.keras.utils.set_random_seed(1)
-    inputs = tf.random.normal([batch, width])
+    inputs = tf.random.normal([batch, width], seed=1)
     name = f"{depth} layers of {width}, batch {batch}"
     eager, counted = train_step(tf, depth, width), paired_timing.Counted(train_step(tf, depth, width))
     graph = tf.function(counted)
@@ -68,8 +68,13 @@ def group(tf, depth, width, batch, checks):
         paired_timing.Cell("graph", repeat(graph, inputs), "in @tf.function", traces=lambda: counted.runs),
         paired_timing.Cell("eager", repeat(eager, inputs), "eager"),
     ]
+
+    def check():
+        losses = {cell.name: cell.run(1) for cell in cells}
+        checks[f"loss of the second step, {name}"] = paired_timing.agree("The loss of the second step", losses, TOLERANCE)
+
     facts = {"depth": depth, "width": width, "batch": batch, "operations": operations(depth, width, batch)}
-    return paired_timing.Group(name, cells, facts=facts)
+    return paired_timing.Group(name, cells, facts=facts, check=check)
 
 
 def points(record):

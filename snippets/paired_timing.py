@@ -456,7 +456,8 @@ def _record(name, file, build, options, argv, progress):
 @contextlib.contextmanager
 def native_stderr_kept():
     """Keep back what TensorFlow's libraries print at the start, unless the start fails."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL")
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = level or "3"
     sys.stderr.flush()
     terminal = os.dup(2)
     with tempfile.TemporaryFile() as kept:
@@ -470,6 +471,8 @@ def native_stderr_kept():
         finally:
             os.dup2(terminal, 2)
             os.close(terminal)
+            if level is None:
+                del os.environ["TF_CPP_MIN_LOG_LEVEL"]
 
 
 def _device(wanted):
@@ -558,7 +561,7 @@ class Progress:
         line, now = f"{self.name} {time.time() - self.start:4.0f} s  {text}", time.time()
         if sys.stderr.isatty():
             sys.stderr.write("\r\033[K" + line)
-        elif now - self.shown >= 2:
+        elif now - self.shown >= 5:
             sys.stderr.write(line + "\n")
             self.shown = now
         sys.stderr.flush()

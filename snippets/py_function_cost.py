@@ -66,16 +66,22 @@ def in_a_dataset(tf, way):
 def build(options):
     import tensorflow as tf
 
-    groups = []
-    for size, name in SIZES:
-        loop = LOOP if size == 1 else 10
-        cells = [
-            paired_timing.Cell(key, in_a_graph(tf, way, size, loop), label, multiple=loop) for key, way, label in ways(tf)
-        ]
-        groups.append(paired_timing.Group(f"in a tf.function, {name}", cells, unit="call", facts={"numbers": size}))
+    checks = {}
+
+    def in_a_function(size, name):
+        loop = LOOP if size == 1 else LOOP // 10
+        runs = {key: in_a_graph(tf, way, size, loop) for key, way, label in ways(tf)}
+
+        def check():
+            checks[f"sum, {name}"] = paired_timing.agree("The sum", {key: run(loop) for key, run in runs.items()}, 0.0)
+
+        cells = [paired_timing.Cell(key, runs[key], label, multiple=loop) for key, way, label in ways(tf)]
+        return paired_timing.Group(f"in a tf.function, {name}", cells, unit="call", facts={"numbers": size}, check=check)
+
+    groups = [in_a_function(*size) for size in SIZES]
     cells = [paired_timing.Cell(key, in_a_dataset(tf, way), label) for key, way, label in ways(tf)]
     groups.append(paired_timing.Group("in Dataset.map, 1 number", cells, unit="element", facts={"numbers": 1}))
-    return groups, {"calls in one graph": LOOP}, {}
+    return groups, {"calls in one graph": LOOP}, checks
 
 
 if __name__ == "__main__":

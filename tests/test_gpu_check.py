@@ -281,7 +281,7 @@ def test_where_a_library_is_taken_from(tmp_path, monkeypatch):
     (tmp_path / "first" / "libcudnn.so.9").touch()
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / "first"))
     assert gpu_check.where_it_is("libcudnn.so.9", found) == str(tmp_path / "first" / "libcudnn.so.9")
-    assert gpu_check.export_line(found, "/already") == f"export LD_LIBRARY_PATH={site}/nvidia/cudnn/lib:{site}/nvidia/cusolver/lib:/already"
+    assert gpu_check.export_line(found) == f"export LD_LIBRARY_PATH={site}/nvidia/cudnn/lib:{site}/nvidia/cusolver/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
 
 
 def test_saved_facts_are_judged_elsewhere(tmp_path):
@@ -350,7 +350,7 @@ def test_driver_without_libraries(standin):
     exit_code, result = run_check(LD_LIBRARY_PATH=standin["driver"])
     assert exit_code == 1 and codes(result) == ["libraries-missing"]
     for quoted in ("Could not load dynamic library 'libcudnn.so.9'", "Could not find cuda drivers on your machine, GPU will not be used.", "Cannot dlopen some GPU libraries."):
-        assert quoted in shown(result) and quoted in page("gpu-not-found") + page("log-messages")
+        assert quoted in shown(result) and quoted in page("gpu-not-found") + page("cuda-libraries")
 
 
 @needs_standin
@@ -387,7 +387,7 @@ def test_tensorflow_2_21_does_not_look_where_pip_puts_cusolver(standin, tmp_path
 
 
 def test_every_finding_has_its_place_in_the_guide():
-    anchors = set(re.findall(r"\{ #([\w-]+) \}", page("gpu-not-found") + page("silent-exit") + page("gpu-and-versions")))
+    anchors = set(re.findall(r"\{ #([\w-]+) \}", page("gpu-not-found") + page("cuda-libraries") + page("silent-exit") + page("gpu-and-versions")))
     for code in sorted(set(re.findall(r'finding\((?:"stops"|"warns"|"stops" if [^"]*"warns"), "([\w-]+)"', CHECK.read_text()))):
         assert code in anchors, f"no heading with {{ #{code} }}"
 
@@ -401,7 +401,7 @@ def test_the_report_on_the_page_is_the_real_one():
 def rows(name, heading):
     """The rows of the first table under a heading of a page: lists of cells without Markdown marks."""
     text = page(name).split(heading, 1)[1]
-    lines = [line for line in text.split("\n\n|", 1)[1].split("\n\n")[0].splitlines()][2:]
+    lines = re.search(r"(?:^ *\|.*\n)+", text, re.M)[0].splitlines()[2:]
     return [[cell.strip().strip("`*") for cell in re.sub(r"\[\^\w+\]", "", line).strip("| ").split("|")] for line in lines]
 
 

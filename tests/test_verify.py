@@ -104,7 +104,7 @@ def test_an_unknown_environment_is_one_clear_error(project):
 def test_a_record_holds_every_program_of_the_site(project):
     project.write("page.md", PAGE + '\n```python {tf="<2"}\n1\n```\n\n```python {illustration="why not"}\n1\n```\n')
     project.write("other.md", "# Other\n\n```python\nprint(2)\n```\n\n```text\n1\n```\n")
-    project.pytest("--record")
+    project.pytest("--record", "main")
     record = json.loads((project.root / "docs/records/verification/main.json").read_text())
     assert (record["schema"], record["schema_version"]) == ("eager-and-graph/verification", 1)
     assert [(each["page"], each["line"], each["status"]) for each in record["programs"]] == [

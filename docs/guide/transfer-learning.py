@@ -35,12 +35,14 @@ def stripes(kinds, count):
     labels = rng.integers(0, len(kinds), count)
     direction, width = np.array(kinds).T[:, labels, None, None]
     across = columns * np.cos(direction) + rows * np.sin(direction)
-    waves = np.sin(2 * np.pi * (across / width + rng.uniform(0, 1, (count, 1, 1))))
+    shift = rng.uniform(0, 1, (count, 1, 1))
+    waves = np.sin(2 * np.pi * (across / width + shift))
     images = waves + rng.normal(0, 1.5, waves.shape)
     return images[..., None].astype("float32"), labels
 
 
-source_x, source_y = stripes([(k * np.pi / 8, 6) for k in range(8)], 4096)
+source_kinds = [(k * np.pi / 8, 6) for k in range(8)]
+source_x, source_y = stripes(source_kinds, 4096)
 target_kinds = [(0.2, 5), (0.2, 8), (1.4, 5), (1.4, 8)]
 x, y = stripes(target_kinds, 256)
 val_x, val_y = stripes(target_kinds, 1024)
@@ -69,8 +71,12 @@ def accuracy(model, x, y):
 
 base = tf.keras.Sequential([
     tf.keras.Input((16, 16, 1)),
-    layers.Conv2D(16, 5, strides=2, use_bias=False), layers.BatchNormalization(), layers.ReLU(),
-    layers.Conv2D(32, 3, strides=2, use_bias=False), layers.BatchNormalization(), layers.ReLU(),
+    layers.Conv2D(16, 5, strides=2, use_bias=False),
+    layers.BatchNormalization(),
+    layers.ReLU(),
+    layers.Conv2D(32, 3, strides=2, use_bias=False),
+    layers.BatchNormalization(),
+    layers.ReLU(),
     layers.GlobalAveragePooling2D(),
 ])
 source_model = tf.keras.Sequential([base, layers.Dense(8)])
@@ -88,6 +94,7 @@ print("accuracy on the source task:", accuracy(source_model, source_x, source_y)
 #
 # `base.trainable = False` comes before `compile`. Of the twelve weights, two are left to train: the kernel and the bias
 # of the new layer. They start at random values and are trained from scratch; the base keeps what it learned.
+# (A model that has an output layer already: [replace it](fine-tuning.md#replace-head).)
 
 # %%
 base.trainable = False
@@ -132,7 +139,7 @@ print("base:", any(moved(base_before, base)), "head:", moved(head_before, head))
 #
 # A frozen base gives the same features for the same picture in every epoch. Compute them once, then train the head alone:
 # the base no longer runs at all. This holds as long as the pictures do not change, so not with random
-# augmentation. [What it saves](fine-tuning.md#cost) is measured on the next page.
+# augmentation. What it saves is [measured](fine-tuning.md#cost).
 
 # %%
 features = base.predict(x, verbose=0)

@@ -22,7 +22,7 @@ IS = {
     "faster": "faster",
     "slower": "slower",
     "no measurable difference": "not measurably different",
-    "unstable": "undecided, since the machine was unsteady,",
+    "unstable": "undecided, since the machine was unsteady",
 }
 
 
@@ -170,12 +170,12 @@ def _spoken(cell, baseline):
 
 
 def verdict(benchmark, args, records):
-    """`is ...`: slower at batch 20 (589 % of the time of fit(), between 452 % and 915 %)."""
+    """`is ...`: slower (batch 20: 589 % of the time of fit(), between 452 % and 915 %)."""
     parts = []
     for group, cell in _named(args, records):
         baseline = _cell(group, group["baseline"])["label"]
         span = f"{percent(cell['ratio'])} of the time of {baseline}, between {percent(cell['low'])} and {percent(cell['high'])}"
-        parts.append(f"<strong>{IS[cell['word']]}</strong> at {escape(group['name'])} ({escape(span)})".replace(" × of", " times"))
+        parts.append(f"<strong>{IS[cell['word']]}</strong> ({escape(group['name'])}: {escape(span)})".replace(" × of", " times"))
     return " and ".join(parts) + _caveat(benchmark, records[0])
 
 
@@ -231,6 +231,8 @@ def _sweep_table(records):
             rows.append(numbers + [duration(point["graph"]["seconds"]), duration(eager["seconds"]), ratio])
         head = ["layers", "width", "batch", "graph", "eager", "eager of graph"]
         parts.append(f"<details><summary>The numbers: {_name(record)}</summary>{_html_table(head, rows)}</details>")
+    if not any(record["settings"]["device"] == "gpu" for record in records):
+        parts.append(f"<p>GPU: {NOT_YET}</p>")
     return "".join(parts) + _stamps("overhead_sweep", records)
 
 

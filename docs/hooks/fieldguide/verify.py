@@ -98,7 +98,7 @@ class Verification:
         self.engine.close()
         if self.record:
             record = records.verification(programs.read_site(self.root, self.only), self.outcomes)
-            path = self.root / "docs" / "records" / "verification" / f"{self.name or 'main'}.json"
+            path = self.root / "docs" / "records" / "verification" / f"{self.record}.json"
             records.write_json(path, record)
             return f"wrote {path.relative_to(self.root)}"
         count = 0
