@@ -123,7 +123,7 @@ def _measure_group(group, rounds, sample_seconds, clock, say):
         say(f"{group.name}: {cell.name}, warming up")
         entry["steps_per_sample"] = _calibrate(cell, sample_seconds, clock)
     baseline, entry, _ = entries[0]
-    again = {"label": entry["label"] + ", again", "control": True, "steps_per_sample": entry["steps_per_sample"]}
+    again = {"label": entry["label"] + ", against itself", "control": True, "steps_per_sample": entry["steps_per_sample"]}
     entries.append((dataclasses.replace(baseline, name=baseline.name + " again"), again, []))
     for number in range(rounds):
         say(f"{group.name}: round {number + 1} of {rounds}")

@@ -26,9 +26,9 @@ def bars(title, description, rows, percent):
         top += 16
         for series, estimate in enumerate(estimates):
             if letters:
-                body.append(_text(0, top + 9, "ABCDEFGH"[series], size=9))
+                body.append(_text(0, top + 9, "ABCDEFGH"[series], size=10))
             if estimate is None:
-                body.append(_text(left, top + 9, "not measured yet", size=9))
+                body.append(_text(left, top + 9, "not measured yet", size=10))
             else:
                 start, end = sorted((x(1), x(estimate["ratio"])))
                 colour = COLOURS[series % len(COLOURS)]
@@ -41,7 +41,7 @@ def bars(title, description, rows, percent):
     while len(ticks) > 6:
         ticks = [tick for tick in ticks if abs(math.log(tick)) < 1e-9 or ticks.index(tick) % 2 == ticks.index(1.0) % 2]
     lines = [_line(x(tick), 4, x(tick), top, 0.6 if tick == 1 else 0.15) for tick in ticks]
-    lines += [_text(x(tick), top + 12, f"{tick * 100:g} %" if tick < 10 else f"{tick:g} ×", anchor="middle", size=9) for tick in ticks]
+    lines += [_text(x(tick), top + 12, f"{tick * 100:g} %" if tick < 10 else f"{tick:g} ×", anchor="middle", size=10) for tick in ticks]
     return _svg(title, description, lines + body, top + 16)
 
 
@@ -59,9 +59,9 @@ def sweep(title, description, series, duration, mark):
     body = []
     for tick in NICE:
         if left <= x(tick) <= right and f"{tick:e}"[0] == "1":
-            body += [_line(x(tick), top, x(tick), bottom, 0.15), _text(x(tick), bottom + 14, duration(tick).replace(".00", "").replace(".0 ", " "), anchor="middle", size=9)]
+            body += [_line(x(tick), top, x(tick), bottom, 0.15), _text(x(tick), bottom + 14, duration(tick).replace(".00", "").replace(".0 ", " "), anchor="middle", size=10)]
         if top <= y(tick) <= bottom:
-            body += [_line(left, y(tick), right, y(tick), 0.5 if tick == 1 else 0.15), _text(left - 4, y(tick) + 3, f"{tick:g} ×", anchor="end", size=9)]
+            body += [_line(left, y(tick), right, y(tick), 0.5 if tick == 1 else 0.15), _text(left - 4, y(tick) + 3, f"{tick:g} ×", anchor="end", size=10)]
     body.append(f'<line x1="{left}" x2="{right}" y1="{y(mark):.1f}" y2="{y(mark):.1f}" stroke="currentColor" stroke-dasharray="4 3"/>')
     for number, each in enumerate(series):
         colour = COLOURS[number % len(COLOURS)]
@@ -100,7 +100,7 @@ def _line(x1, y1, x2, y2, opacity):
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="currentColor" stroke-opacity="{opacity}"/>'
 
 
-def _text(x, y, text, anchor="start", size=11):
+def _text(x, y, text, anchor="start", size=12):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(text)}</text>'
 
 

@@ -1,6 +1,7 @@
 """What the built site offers besides pages: the snippets, and the evidence as JSON."""
 
 import io
+import json
 import re
 import zipfile
 
@@ -23,11 +24,11 @@ def of_snippets(folder):
 
 
 def of_evidence(site, names):
-    """[(path below evidence/, JSON value)]: this build's verification, those of other environments, and every measurement."""
+    """[(path in the site, JSON text)]: this build's verification, those of all environments, and every measurement of the benchmarks `names`."""
     found = [("verification.json", site.own)]
     found += [(f"verification/{benchmarks.file_name(record['environment'])}.json", record) for record in site.records]
     found += [(measurement_path(record), record) for name in names for record in site.measurements(name)]
-    return found
+    return [(f"evidence/{path}", json.dumps(record, indent=1)) for path, record in found]
 
 
 def measurement_path(record):

@@ -13,7 +13,7 @@ from pathlib import Path
 import overhead_sweep
 import paired_timing
 from fieldguide import charts
-from paired_timing import SCHEMA, SCHEMA_VERSION, duration, percent
+from paired_timing import SCHEMA, SCHEMA_VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
 NOT_YET = "not measured yet"
@@ -24,6 +24,14 @@ IS = {
     "no measurable difference": "not measurably different",
     "unstable": "undecided, since the machine was unsteady",
 }
+
+
+def duration(seconds):
+    return paired_timing.duration(seconds).replace(" ", "\u00a0")
+
+
+def percent(ratio):
+    return paired_timing.percent(ratio).replace(" ", "\u00a0")
 
 
 class MeasurementError(Exception):
@@ -144,7 +152,7 @@ def _result(cell, group):
         return NOT_YET
     time = duration(cell["seconds"])
     if cell["word"] == "baseline":
-        return f"<strong>100 %</strong><br>{time}"
+        return f"<strong>100\u00a0%</strong><br>{time}"
     span = f"{percent(cell['low'])} to {percent(cell['high'])}"
     return f"<strong>{percent(cell['ratio'])}</strong> {cell['word']}<br>{time} <small>({span})</small>"
 
@@ -175,7 +183,7 @@ def verdict(benchmark, args, records):
     for group, cell in _named(args, records):
         baseline = _cell(group, group["baseline"])["label"]
         span = f"{percent(cell['ratio'])} of the time of {baseline}, between {percent(cell['low'])} and {percent(cell['high'])}"
-        parts.append(f"<strong>{IS[cell['word']]}</strong> ({escape(group['name'])}: {escape(span)})".replace(" × of", " times"))
+        parts.append(f"<strong>{IS[cell['word']]}</strong> ({escape(group['name'])}: {escape(span)})".replace("\u00a0× of", " times"))
     return " and ".join(parts) + _caveat(benchmark, records[0])
 
 

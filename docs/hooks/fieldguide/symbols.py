@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from fieldguide.pages import SYMBOL
+from fieldguide.programs import page_paths
 from fieldguide.records import digest, write_json
 
 REFERENCE = "https://www.tensorflow.org/api_docs/python/"
@@ -28,7 +29,7 @@ print(json.dumps(kinds))
 
 def urls(root, python, version):
     """{name: URL or None} of every [`tf.name`][] on the site's pages. Asks TensorFlow only when the names have changed."""
-    pages = [path.read_text(encoding="utf-8") for path in sorted((Path(root) / "docs").rglob("*.md"))]
+    pages = [path.read_text(encoding="utf-8") for path in page_paths(root)]
     names = sorted(set(re.findall(SYMBOL, "\n".join(pages))))
     path = Path(root) / ".cache" / "symbols" / f"{digest([names, version])}.json"
     if not path.exists() and names:

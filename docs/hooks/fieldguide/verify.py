@@ -56,12 +56,17 @@ class Verification:
 
     def start(self, wanted, report):
         """Submits every wanted program that has no valid outcome; `report` shows a line of progress."""
+        due = []
         for program in wanted:
             if self.only and program.page not in self.only:
                 continue
             applies = "illustration" not in program.attributes and not program.not_applicable(self.outcomes.environment)
             if applies and (self.fresh or not self.outcomes.load(program)):
-                self.futures[program.id] = self.engine.submit(program)
+                due.append(program)
+        last = {program.page: program for program in due if notebook.is_notebook(program.page)}
+        whole = {page: self.engine.submit(notebook.as_one(program)) for page, program in last.items()}  # not every cell with all before it
+        for program in due:
+            self.futures[program.id] = whole.get(program.page) or self.engine.submit(program)
         if self.futures:
             version = self.outcomes.environment["tensorflow"]
             report(f"running {len(self.futures)} of {len(wanted)} programs on TensorFlow {version}; its import takes several seconds")
@@ -88,6 +93,8 @@ class Verification:
             return self.outcomes.load(program)["outcome"]
         try:
             outcome = self.futures[program.id].result()
+            if notebook.is_notebook(program.page):
+                outcome = notebook.of_cell(outcome, len(program.blocks) - 1)
         except (EngineError, CancelledError) as error:
             raise SybilFailure(None, str(error)) from None
         self.outcomes.save(program, outcome, self.provenance)
