@@ -11,7 +11,7 @@ import itertools
 
 import paired_timing
 
-LOOP = 100  # calls in one run of the graph, so that the run's own cost does not count
+LOOP = 100  # calls in one run of the graph, elements in one batch, so that a run's own cost does not count
 SIZES = ((1, "1 number"), (1_000_000, "a million numbers"))
 
 
@@ -53,12 +53,12 @@ def in_a_graph(tf, way, size, loop):
 
 
 def in_a_dataset(tf, way):
-    data = iter(tf.data.Dataset.from_tensors(tf.ones([1])).repeat().map(way))
+    batches = iter(tf.data.Dataset.from_tensors(tf.ones([1])).repeat().map(way).batch(LOOP))
 
     def run(elements):
-        for element in itertools.islice(data, elements):
+        for batch in itertools.islice(batches, elements // LOOP):
             pass
-        return float(element[0])
+        return float(batch[0, 0])
 
     return run
 
@@ -79,7 +79,7 @@ def build(options):
         return paired_timing.Group(f"in a tf.function, {name}", cells, unit="call", facts={"numbers": size}, check=check)
 
     groups = [in_a_function(*size) for size in SIZES]
-    cells = [paired_timing.Cell(key, in_a_dataset(tf, way), label) for key, way, label in ways(tf)]
+    cells = [paired_timing.Cell(key, in_a_dataset(tf, way), label, multiple=LOOP) for key, way, label in ways(tf)]
     groups.append(paired_timing.Group("in Dataset.map, 1 number", cells, unit="element", facts={"numbers": 1}))
     return groups, {"calls in one graph": LOOP}, checks
 

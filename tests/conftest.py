@@ -42,8 +42,10 @@ class Project:
         self.root = root
         shutil.copytree(ROOT / "docs" / "hooks", root / "docs" / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(ROOT / "snippets", root / "snippets", ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("conftest.py", "pyproject.toml", "mkdocs.yml"):
+        for name in ("conftest.py", "pyproject.toml"):
             shutil.copy(ROOT / name, root)
+        settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+        (root / "mkdocs.yml").write_text(settings.partition("\nnav:")[0], encoding="utf-8")
 
     def write(self, page, text):
         path = self.root / "docs" / page

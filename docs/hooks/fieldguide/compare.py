@@ -85,7 +85,7 @@ def _exception_mismatch(program, outcome):
         return "shows an empty text for what was raised: show a line of it (--update-outputs does), or remove the fence"
     lines = exception_lines(exception)
     for line in (program.expected or "").splitlines():
-        if line.strip() and not any(matches(line.strip(), each, _options(program.stdout)) for each in lines):
+        if not any(matches(line.strip(), each, _options(program.stdout)) for each in lines):
             return f"no line of the {wanted}'s text is {line.strip()!r}; the text is:\n{exception['text']}"
     return None
 
@@ -93,7 +93,7 @@ def _exception_mismatch(program, outcome):
 def _stderr_mismatch(program, outcome):
     lines = [line.strip() for line in outcome["stderr"].splitlines()]
     for line in (program.stderr.code if program.stderr else "").splitlines():
-        if line.strip() and not any(matches(line.strip(), each, _options(program.stderr)) for each in lines):
+        if not any(matches(line.strip(), each, _options(program.stderr)) for each in lines):
             return f"no line of stderr is {line.strip()!r}; stderr ends:\n" + "\n".join(lines[-15:])
     return None
 
