@@ -63,14 +63,15 @@ OLDEST_DRIVER = {
 LINUX_LIBRARIES = {
     "13": "cudart-13 cublas-13 cublasLt-13 cufft-12 cusolver-12 cusparse-12",
     "12": "cudart-12 cublas-12 cublasLt-12 cufft-11 cusolver-11 cusparse-12",
-    "11": "cudart-11.0 cublas-11 cublasLt-11 cufft-10 cusolver-11 cusparse-11",
-    "11.0": "cudart-11.0 cublas-11 cublasLt-11 cufft-10 cusolver-10 cusparse-11",
+    "11.8": "cudart-11.0 cublas-11 cublasLt-11 cufft-10 cusolver-11 cusparse-11",
+    "11": "cudart-11.0 cublas-11 cublasLt-11 cufft-10 curand-10 cusolver-11 cusparse-11",
+    "11.0": "cudart-11.0 cublas-11 cublasLt-11 cufft-10 curand-10 cusolver-10 cusparse-11",
     "10.1": "cudart-10.1 cublas-10 cufft-10 curand-10 cusolver-10 cusparse-10",
     "10.0": "cudart-10.0 cublas-10.0 cufft-10.0 curand-10.0 cusolver-10.0 cusparse-10.0",
 }
 WINDOWS_LIBRARIES = {
-    "11": "cudart-110 cublas-11 cublasLt-11 cufft-10 cusolver-11 cusparse-11",
-    "11.0": "cudart-110 cublas-11 cublasLt-11 cufft-10 cusolver-10 cusparse-11",
+    "11": "cudart-110 cublas-11 cublasLt-11 cufft-10 curand-10 cusolver-11 cusparse-11",
+    "11.0": "cudart-110 cublas-11 cublasLt-11 cufft-10 curand-10 cusolver-10 cusparse-11",
     "10.1": "cudart-101 cublas-10 cufft-10 curand-10 cusolver-10 cusparse-10",
     "10.0": "cudart-100 cublas-100 cufft-100 curand-100 cusolver-100 cusparse-100",
 }
@@ -461,7 +462,7 @@ WORDS = {
     ),
     "tensorflow-shadowed": ("`import tensorflow` finds {origin}, not the TensorFlow package.", "Rename that file."),
     "two-packages": (
-        "{owners} are both installed and write into one folder; which of them you get is chance.",
+        "{owners} are both installed and write into one folder; the one unpacked last overwrote the other.",
         "Uninstall both, then install `tensorflow` alone.",
     ),
     "rocm": ("This TensorFlow is built for AMD GPUs; this check knows NVIDIA's.", "Judge by what TensorFlow lists."),
@@ -665,11 +666,14 @@ def judge_driver(facts, found):
     found.add("fine", "wheel", facts["wheel"].get("source"), version=version, cuda=cuda, cudnn=cudnn)
 
     hidden = (facts.get("environment") or {}).get("CUDA_VISIBLE_DEVICES")
-    if hidden is not None and (hidden.strip() == "" or hidden.strip().startswith("-1")):
+    tool, library = driver_.get("tool") or {}, driver_.get("library") or {}
+    first, cards = (hidden or "").split(",")[0].strip(), tool.get("gpus") or []  # nvidia-smi lists hidden ones too
+    none = library.get("init") == 100 or library.get("devices") == []
+    unknown = bool(cards) and none and not (first.isdigit() and int(first) < len(cards))
+    if hidden is not None and (first == "" or first.startswith("-1") or unknown):
         found.add("stops", "hidden", "environment", hidden=hidden)
     if not driver_:
         return
-    tool, library = driver_.get("tool") or {}, driver_.get("library") or {}
     number, supports = tool.get("driver") or driver_.get("kernel module"), library.get("cuda") or tool.get("cuda")
     oldest = (OLDEST_DRIVER.get(cuda) or OLDEST_DRIVER.get(cuda.split(".")[0]) or ("0", "0"))[1 if windows else 0]
     file, code = library.get("library", "libcuda.so.1"), library.get("init")
@@ -739,6 +743,9 @@ def judge_libraries(facts, found):
         cure = "Install cuDNN %s or newer of the same major version." % cudnn
         if any(folder and path.startswith(folder) for folder in folders):
             cure = "Take its folder off LD_LIBRARY_PATH: that is searched before TensorFlow's own folders."
+        if path.startswith(os.path.join(os.path.dirname(wheel_.get("folder") or ""), "nvidia", "cudnn")):
+            cure = "pip install 'nvidia-cudnn-cu%s==%s.*'; if another package, such as PyTorch, pins the older one, "
+            cure = (cure + "give each its own environment.") % (cuda.split(".")[0], ".".join(cudnn.split(".")[:2]))
         fits = have[:1] == want[:1] and have >= want
         values = {"have": dnn["version"], "want": cudnn, "cure": cure}
         found.add("fine" if fits else "stops", "cudnn-fits" if fits else "cudnn", path, **values)

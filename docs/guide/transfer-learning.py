@@ -138,8 +138,9 @@ print("base:", any(moved(base_before, base)), "head:", moved(head_before, head))
 # ## The same head on cached features
 #
 # A frozen base gives the same features for the same picture in every epoch. Compute them once, then train the head alone:
-# the base no longer runs at all. This holds as long as the pictures do not change, so not with random
-# augmentation. What it saves is [measured](fine-tuning.md#cost).
+# the base no longer runs at all. This holds as long as the pictures do not change, so not with random augmentation, and
+# the base holds no `Dropout`, which freezing does not switch off: `EfficientNetB0` has some, `MobileNetV2` none. There the
+# cached features are those without dropout. What it saves is [measured](fine-tuning.md#cost).
 
 # %%
 features = base.predict(x, verbose=0)
