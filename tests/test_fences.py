@@ -108,6 +108,8 @@ BROKEN = {
     "environment set by a method": ('```python\nimport os\nos.environ.setdefault("A", "1")\nfrom tensorflow import nn\n```', 1, "add .fresh"),
     "nothing but an ellipsis": ("```python\nprint(1)\n```\n\n```text {.ellipsis}\n...\n```", 1, "proves nothing"),
     "output of nothing": ("```text {.ellipsis}\na...\n```", 1, "belongs to no program"),
+    "less indented than its fence": ('=== "A"\n\n    ```python\n    a = 1\nb = 2\n    ```\n', 5, "less indented"),
+    "closed less indented": ('=== "A"\n\n    ```python\n    a = 1\n```\n', 5, "less indented"),
     "a second output": ("```python\nprint(1)\n```\n\n```text\n1\n```\n\n```text\n1\n```", 9, "a second output"),
     "raises and exits": ('```python {raises="E" exits="1"}\n1\n```', 1, "either raises or exits"),
     "an illustration with output": ('```python {illustration="why"}\nprint(1)\n```\n\n```text\n1\n```', 1, "an illustration is not run"),

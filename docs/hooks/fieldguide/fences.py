@@ -70,6 +70,9 @@ def read(text):
             if closing is None:
                 problems.append(Problem(number, f"this fence is never closed: end it with {opening['ticks']} on a line of its own"))
                 break
+            shallow = next((each for each in range(number, closing) if lines[each].strip() and not lines[each].startswith(opening["indent"])), None)
+            if shallow is not None:
+                problems.append(Problem(shallow + 1, "less indented than the fence it belongs to, which ends the block in Markdown: indent it"))
             adjoins = last_end is not None and not any(each.strip() for each in lines[last_end:number - 1])
             if last_end == number - 1:
                 problems.append(Problem(number, "two fences touch: put a blank line between them, or the HTML is invalid"))
@@ -111,7 +114,7 @@ def _closing(lines, start, ticks):
 
 
 def _dedent(lines, width):
-    return "".join((line[width:] if not line[:width].strip() else line.lstrip()) + "\n" for line in lines)
+    return "".join(line[width:] + "\n" for line in lines)
 
 
 def _parse_info(info):
