@@ -105,12 +105,27 @@ class Group:
     check: Callable = lambda: None
 
 
-def measure(groups, rounds, sample_seconds, clock=time.perf_counter, say=lambda text: None):
-    """Run the groups, a list or a generator, one after the other; the raw samples, in the form that a record holds."""
-    return [_measure_group(group, rounds, sample_seconds, clock, say) for group in groups]
+def measure(groups, rounds, sample_seconds, clock=time.perf_counter, say=lambda text: None, together=False):
+    """Run the groups, a list or a generator; the raw samples, in the form that a record holds.
+
+    One group after the other, or all of them together, each round through every group: then groups can be compared too.
+    """
+    measured = []
+    for batch in [list(groups)] if together else ([group] for group in groups):
+        prepared = [(group, _prepare(group, sample_seconds, clock, say)) for group in batch]
+        for number in range(rounds):
+            for group, entries in prepared:
+                say(f"{group.name}: round {number + 1} of {rounds}")
+                _round(entries, number, clock)
+        for group, entries in prepared:
+            cells = {cell.name: dict(entry, samples=samples) for cell, entry, samples in entries}
+            baseline = group.cells[0].name
+            measured.append({"name": group.name, "unit": group.unit, "baseline": baseline, "facts": group.facts, "cells": cells})
+    return measured
 
 
-def _measure_group(group, rounds, sample_seconds, clock, say):
+def _prepare(group, sample_seconds, clock, say):
+    """First calls, the group's own check, and how many units make a sample: [(cell, its part of the record, no samples yet)]."""
     entries = []
     for cell in group.cells:
         say(f"{group.name}: {cell.name}, first call")
@@ -124,15 +139,15 @@ def _measure_group(group, rounds, sample_seconds, clock, say):
         entry["steps_per_sample"] = _calibrate(cell, sample_seconds, clock)
     baseline, entry, _ = entries[0]
     again = {"label": entry["label"] + ", against itself", "control": True, "steps_per_sample": entry["steps_per_sample"]}
-    entries.append((dataclasses.replace(baseline, name=baseline.name + " again"), again, []))
-    for number in range(rounds):
-        say(f"{group.name}: round {number + 1} of {rounds}")
-        shift = number // 2 % len(entries)
-        order = entries[shift:] + entries[:shift]
-        for cell, entry, samples in order if number % 2 else reversed(order):
-            samples.append(_sample(cell, entry["steps_per_sample"], clock))
-    cells = {cell.name: dict(entry, samples=samples) for cell, entry, samples in entries}
-    return {"name": group.name, "unit": group.unit, "baseline": baseline.name, "facts": group.facts, "cells": cells}
+    return entries + [(dataclasses.replace(baseline, name=baseline.name + " again"), again, [])]
+
+
+def _round(entries, number, clock):
+    """Every cell once, in an order that changes from round to round."""
+    shift = number // 2 % len(entries)
+    order = entries[shift:] + entries[:shift]
+    for cell, entry, samples in order if number % 2 else reversed(order):
+        samples.append(_sample(cell, entry["steps_per_sample"], clock))
 
 
 def _calibrate(cell, sample_seconds, clock):
@@ -431,7 +446,7 @@ def _record(name, file, build, options, argv, progress):
     groups, settings, checks = build(options)
     rounds, seconds = (QUICK_ROUNDS, QUICK_SAMPLE_SECONDS) if options.quick else (ROUNDS, SAMPLE_SECONDS)
     rounds, seconds = settings.get("rounds", rounds), settings.get("sample_seconds", seconds)
-    measured = measure(groups, rounds, seconds, say=progress)
+    measured = measure(groups, rounds, seconds, say=progress, together=settings.get("together", False))
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,

@@ -66,7 +66,7 @@ def report(graph, eager):
         lines.append(f"  Bound by Python: a graph helps. {cost}")
     lines.append(f"  The graph has paid for its first call after {calls:,} steps.")
     if ratio >= HIDDEN:
-        lines.append(f"  Eager costs nothing to speak of where a step in a graph takes {show(python / (HIDDEN - 1))} or more.")
+        lines.append(f"  It would be a tenth of a step that takes {show(python / (HIDDEN - 1))}, if it stayed the same for larger batches.")
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 
+import overhead_sweep
 import paired_timing
 import pytest
 
@@ -174,9 +175,20 @@ def test_misspelt_markers_name_what_would_work(benchmark, name, args, message):
 
 def test_the_law_of_the_sweep():
     assert view("overhead_sweep", "law", [], [sweep_record()]).replace("\u00a0", " ") == (
-        "4 layers: 5.00 ms a step more, a tenth of a step in a graph that takes 50.0 ms; "
-        "16 layers: 20.0 ms a step more, a tenth of a step in a graph that takes 200 ms"
+        "with 4 layers, eager = 5.00 ms + 1.00 × graph, 1.1 times the graph from steps of 50.0 ms on; "
+        "with 16 layers, eager = 20.0 ms + 1.00 × graph, 1.1 times the graph from steps of 200 ms on"
     )
+
+
+def test_the_law_of_a_sweep_that_levels_off():
+    made = sweep_record()
+    for group in made["groups"]:
+        graph, eager = (group["cells"][name]["samples"] for name in ("graph", "eager"))
+        eager[:] = [0.005 + 1.2 * seconds for seconds in graph]
+    law = overhead_sweep.law(made)[0]
+    assert (round(law["overhead"], 6), round(law["slope"], 6), law["hidden_from"]) == (0.005, 1.2, None)
+    assert "never below 1.20 times the graph" in view("overhead_sweep", "law", [], [made])
+    assert "<svg" in view("overhead_sweep", "chart", [], [made])
 
 
 def test_charts_are_the_same_at_every_build_and_speak():

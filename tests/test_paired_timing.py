@@ -105,6 +105,15 @@ def test_rounds_are_rotated_and_every_round_runs_every_cell():
     assert len(set(map(tuple, rounds))) >= 4
 
 
+def test_groups_can_be_measured_together():
+    ran = []
+    groups = [pt.Group(name, [pt.Cell(name, lambda units, name=name: ran.append(name) or 1.0)]) for name in "ab"]
+    ticks = iter(range(10**9))
+    measured = pt.measure(groups, 5, 1.0, clock=lambda: next(ticks), together=True)
+    assert [group["name"] for group in measured] == ["a", "b"] and all(len(group["cells"][group["name"]]["samples"]) == 5 for group in measured)
+    assert ran[-20:] == ["a", "a", "b", "b"] * 5
+
+
 def counting(step, each_unit=False):
     """A cell whose Python runs as `step(units)` says."""
     count = [0]

@@ -46,14 +46,14 @@ def bars(title, description, rows, percent):
 
 
 def sweep(title, description, series, duration, mark):
-    """Eager over graph against the graph's time per step, both logarithmic, with the law 1 + overhead / time drawn through.
+    """Eager over graph against the graph's time per step, both logarithmic, with the law slope + overhead / time drawn through.
 
-    series: [{"label", "points": [(seconds, estimate)], "overhead"}]; mark: the ratio at which eager is called hidden.
+    series: [{"label", "points": [(seconds, estimate)], "overhead", "slope", "hidden_from" or None}]; mark: the ratio at hidden_from.
     """
     left, right, top, bottom = 34, WIDTH - 8, 8, 250
     times = [seconds for each in series for seconds, _ in each["points"]]
     ratios = [value for each in series for _, e in each["points"] for value in (e["low"], e["high"])]
-    longest = max(times + [each["overhead"] / (mark - 1) for each in series])
+    longest = max(times + [each["hidden_from"] or 0 for each in series])
     x = _log_axis(min(times) * 0.8, longest * 1.3, left, right)
     y = _log_axis(min([0.9, *ratios]), max([2, *ratios]), bottom, top)
     body = []
@@ -66,10 +66,11 @@ def sweep(title, description, series, duration, mark):
     for number, each in enumerate(series):
         colour = COLOURS[number % len(COLOURS)]
         curve = [min(times) * (longest * 1.2 / min(times)) ** (step / 60) for step in range(61)]
-        path = " ".join(f"{x(seconds):.1f},{y(1 + each['overhead'] / seconds):.1f}" for seconds in curve if y(1 + each["overhead"] / seconds) >= top)
+        heights = [(x(seconds), y(each["slope"] + each["overhead"] / seconds)) for seconds in curve]
+        path = " ".join(f"{across:.1f},{up:.1f}" for across, up in heights if up >= top)
         body.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        hidden = x(each["overhead"] / (mark - 1))
-        body.append(f'<line x1="{hidden:.1f}" x2="{hidden:.1f}" y1="{y(mark):.1f}" y2="{bottom}" stroke="{colour}" stroke-dasharray="2 2"/>')
+        if each["hidden_from"]:
+            body.append(f'<line x1="{x(each["hidden_from"]):.1f}" x2="{x(each["hidden_from"]):.1f}" y1="{y(mark):.1f}" y2="{bottom}" stroke="{colour}" stroke-dasharray="2 2"/>')
         for seconds, estimate in each["points"]:
             body.append(_whisker(y(estimate["low"]), y(estimate["high"]), x(seconds), upright=True))
             body.append(_marker(number, x(seconds), y(estimate["ratio"]), colour))

@@ -193,13 +193,10 @@ def time(benchmark, args, records):
 
 
 def law(benchmark, args, records):
-    """What a step costs more in eager mode, for each depth of the sweep, and where that is hidden."""
+    """What a step costs in eager mode, for each depth of the sweep, and where that is hidden."""
     told = []
     for each in overhead_sweep.law(records[0]):
-        told.append(
-            f"{each['depth']} layers: {duration(each['overhead'])} a step more, a tenth of a step in a graph that takes "
-            f"{duration(each['hidden_from'])}"
-        )
+        told.append(f"with {each['depth']} layers, {overhead_sweep.told(each)}".replace(" x ", " × "))
     return "; ".join(told) + _caveat(benchmark, records[0])
 
 
@@ -221,11 +218,11 @@ def _sweep_chart(record):
     series = []
     for each in overhead_sweep.law(record):
         points = [(p["graph"]["seconds"], p["eager"]) for p in overhead_sweep.points(record) if p["depth"] == each["depth"]]
-        series.append({"label": f"{each['depth']} layers", "points": points, "overhead": each["overhead"]})
+        series.append({"label": f"{each['depth']} layers", "points": points, **each})
     title = "What eager mode costs, from small steps to large ones"
     told = f"The smaller the step, the more eager mode costs. {law('overhead_sweep', [], [record])}."
     svg = charts.sweep(title, told, series, duration, overhead_sweep.HIDDEN)
-    return _figure(svg, f"{_name(record)}. Curves: 1 + overhead / time of the graph. Dashed: {overhead_sweep.HIDDEN} ×.")
+    return _figure(svg, f"{_name(record)}. Curves: the law with one overhead and one slope a depth. Dashed: {overhead_sweep.HIDDEN} ×.")
 
 
 def _sweep_table(records):
