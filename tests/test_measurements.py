@@ -187,7 +187,7 @@ def test_the_law_of_a_sweep_that_levels_off():
         eager[:] = [0.005 + 1.2 * seconds for seconds in graph]
     law = overhead_sweep.law(made)[0]
     assert (round(law["overhead"], 6), round(law["slope"], 6), law["hidden_from"]) == (0.005, 1.2, None)
-    assert "never below 1.20 times the graph" in view("overhead_sweep", "law", [], [made])
+    assert "levelling off near 1.2 times the graph" in view("overhead_sweep", "law", [], [made])
     assert "<svg" in view("overhead_sweep", "chart", [], [made])
 
 
