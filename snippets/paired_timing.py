@@ -329,6 +329,7 @@ def _estimate_group(group):
                 "label": cell["label"],
                 "control": cell.get("control", False),
                 "first_call": cell.get("first_call"),
+                "first_units": cell.get("first_units", 1),
                 "steps_per_sample": cell["steps_per_sample"],
                 "seconds": seconds,
                 "seconds_low": seconds_low,
@@ -372,8 +373,8 @@ def unsteady(ratio, low, high):
 def break_even(slow_start, quick_start):
     """After how many units the cell with the dearer first call has caught up; None: never."""
     saved = quick_start["seconds"] - slow_start["seconds"]
-    extra = slow_start["first_call"] - quick_start["first_call"]
-    return None if saved <= 0 else max(1, math.ceil(extra / saved))
+    extra, less = (each["first_call"] - each["first_units"] * each["seconds"] for each in (slow_start, quick_start))
+    return None if saved <= 0 else max(1, math.ceil((extra - less) / saved))
 
 
 # Showing

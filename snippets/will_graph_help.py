@@ -1,6 +1,6 @@
 """Will a graph make my model faster? Measures one training step of a Keras model, eager and in a tf.function.
 
-    python will_graph_help.py                                   two models, one of each kind
+    python will_graph_help.py                                   a small model and a large one
     python will_graph_help.py my_module:make_model --batch 32   yours: a model, or a function that makes one
     python will_graph_help.py my_module:model --shape 224,224,3
 
@@ -57,7 +57,7 @@ def report(graph, eager):
     if eager["word"] != "slower":
         return "\n".join(lines + ["  Bound by arithmetic: a graph gains nothing you can measure. Stay eager if that is handier."])
     calls = paired_timing.break_even(graph, eager)
-    cost = f"Calling the operations from Python costs {show(python)} a step."
+    cost = f"Eager mode costs {show(python)} a step."
     if ratio < HIDDEN:
         lines.append(f"  Bound by arithmetic: a graph gains little. {cost}")
     elif ratio < WORTH:
@@ -66,7 +66,7 @@ def report(graph, eager):
         lines.append(f"  Bound by Python: a graph helps. {cost}")
     lines.append(f"  The graph has paid for its first call after {calls:,} steps.")
     if ratio >= HIDDEN:
-        lines.append(f"  It would be a tenth of a step that takes {show(python / (HIDDEN - 1))}, if it stayed the same for larger batches.")
+        lines.append(f"  That would be a tenth of a step that takes {show(python / (HIDDEN - 1))}.")
     return "\n".join(lines)
 
 

@@ -81,13 +81,13 @@ def test_a_file_alone_needs_only_tensorflow_numpy_and_paired_timing(path):
 
 
 def cell(seconds, ratio, word, first_call=0.0):
-    return {"seconds": seconds, "first_call": first_call, "ratio": ratio, "low": ratio * 0.99, "high": ratio * 1.01, "word": word}
+    return {"seconds": seconds, "first_call": first_call, "first_units": 1, "ratio": ratio, "low": ratio * 0.99, "high": ratio * 1.01, "word": word}
 
 
 @pytest.mark.parametrize(
     "ratio, word, expected",
     [
-        (4.0, "slower", ["Bound by Python", "30.0 ms a step", "after 34 steps", "a step that takes 300 ms"]),
+        (4.0, "slower", ["Bound by Python", "30.0 ms a step", "after 35 steps", "a step that takes 300 ms"]),
         (1.3, "slower", ["Between the two"]),
         (1.07, "slower", ["Bound by arithmetic: a graph gains little"]),
         (1.01, "no measurable difference", ["Bound by arithmetic: a graph gains nothing you can measure"]),

@@ -151,7 +151,7 @@ def test_words_in_a_sentence():
 
 def test_first_calls_and_break_even():
     made = record(**{"eager loop": 3.0})
-    assert "<td>fit()</td><td>1.00 s<br><small>ahead of eager after 45</small></td>" in view("training_modes", "first", [], [made]).replace("\u00a0", " ")
+    assert "<td>fit()</td><td>1.00 s<br><small>ahead of eager after 46 steps</small></td>" in view("training_modes", "first", [], [made]).replace("\u00a0", " ")
 
 
 def test_nothing_measured_yet():

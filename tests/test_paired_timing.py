@@ -90,8 +90,9 @@ def test_an_unsteady_pair_of_equals_makes_every_word_unstable():
 
 
 def test_break_even():
-    graph, eager = {"seconds": 0.001, "first_call": 1.0}, {"seconds": 0.003, "first_call": 0.1}
-    assert pt.break_even(graph, eager) == 450
+    graph, eager = {"seconds": 0.001, "first_call": 1.0, "first_units": 10}, {"seconds": 0.003, "first_call": 0.1, "first_units": 1}
+    steps = pt.break_even(graph, eager)
+    assert steps == 447 and 1.0 + (steps - 10) * 0.001 <= 0.1 + (steps - 1) * 0.003 < 1.0 + (steps - 10) * 0.001 + 0.002
     assert pt.break_even(eager, graph) is None
 
 

@@ -59,7 +59,7 @@ def sweep(title, description, series, duration, mark):
     body = []
     for tick in NICE:
         if left <= x(tick) <= right and f"{tick:e}"[0] == "1":
-            body += [_line(x(tick), top, x(tick), bottom, 0.15), _text(x(tick), bottom + 14, duration(tick).replace(".00", "").replace(".0 ", " "), anchor="middle", size=10)]
+            body += [_line(x(tick), top, x(tick), bottom, 0.15), _text(x(tick), bottom + 14, duration(tick).replace(".00", "").replace(".0\u00a0", "\u00a0"), anchor="middle", size=10)]
         if top <= y(tick) <= bottom:
             body += [_line(left, y(tick), right, y(tick), 0.5 if tick == 1 else 0.15), _text(left - 4, y(tick) + 3, f"{tick:g} ×", anchor="end", size=10)]
     body.append(f'<line x1="{left}" x2="{right}" y1="{y(mark):.1f}" y2="{y(mark):.1f}" stroke="currentColor" stroke-dasharray="4 3"/>')

@@ -164,7 +164,8 @@ def _first_call(cell, group):
     eager = next((each for each in group["cells"] if "eager" in each["name"] and not each["control"]), None)
     if eager and cell is not eager and "eager" not in cell["name"]:
         steps = paired_timing.break_even(cell, eager)
-        text += f"<br><small>{'never ahead of eager' if steps is None else f'ahead of eager after {steps:,}'}</small>"
+        when = "never ahead of eager" if steps is None else f"ahead of eager after {steps:,} {group['unit']}s"
+        text += f"<br><small>{when}</small>"
     return text
 
 
