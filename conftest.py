@@ -45,3 +45,4 @@ def pytest_collection_finish(session):
 def pytest_sessionfinish(session):
     if pages.verification and (message := pages.verification.finish()):
         session.config.get_terminal_writer().line("\n" + message)
+        session.exitstatus = session.exitstatus or int(message.startswith("did not"))

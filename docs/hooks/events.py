@@ -26,9 +26,9 @@ def on_startup(command, dirty):
     """Before a build: measures what has no valid record. While serving, any record will do, and a quick one if there is none."""
     global serving
     serving = command == "serve"
-    environment = records.environment(ROOT, sys.executable)
     folder = ROOT / ".cache" / "measurements"
     try:
+        environment = records.environment(ROOT, sys.executable)
         if command == "build" and not benchmarks.valid(ROOT, "training_modes", environment):
             benchmarks.measure(ROOT, "training_modes", environment, folder, log=log.info)
         elif command == "serve" and not benchmarks.stored(ROOT, "training_modes"):
@@ -79,14 +79,19 @@ def on_pre_page(page, config, files):
 def on_page_markdown(markdown, page, config, files):
     if notebook.is_notebook(page.file.src_uri):
         markdown, page.meta = meta.get_data(notebook.as_markdown(markdown))
+    above = "\n" * (page.file.content_string.count("\n") - markdown.count("\n"))  # front matter, so that lines count as in the file
     try:
-        return pages.render(markdown, f"docs/{page.file.src_uri}", site, urls, log.warning)
+        return pages.render(above + markdown, f"docs/{page.file.src_uri}", site, urls, log.warning)
     except ERRORS as error:
         raise PluginError(str(error)) from None
 
 
 def on_page_content(html, page, config, files):
-    found = site.pages.get(f"docs/{page.file.src_uri}", [])
+    name = f"docs/{page.file.src_uri}"
+    found = site.pages.get(name, [])
+    if not name.endswith((".py", ".ipynb")):
+        for problem in pages.census(html, page.file.content_string, name, found):
+            log.warning(problem)
     return html + pages.program_data(found) if found else html
 
 

@@ -34,7 +34,7 @@ def stage(folder):
     """Writes every file of docs/ that readers see to `folder`, the pages with their evidence filled in."""
     site = evidence.Site(ROOT, sys.executable)
     urls = symbols.urls(ROOT, sys.executable, site.environment["tensorflow"])
-    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("hooks", "records"), dirs_exist_ok=True)
+    shutil.copytree(ROOT / "docs", folder, ignore=lambda at, names: {"hooks", "records"} if Path(at) == ROOT / "docs" else (), dirs_exist_ok=True)
     for path in sorted(Path(folder).rglob("*.md")):
         page = f"docs/{path.relative_to(folder).as_posix()}"
         path.write_text(pages.render(path.read_text(encoding="utf-8"), page, site, urls, print), encoding="utf-8")

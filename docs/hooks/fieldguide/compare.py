@@ -40,13 +40,20 @@ def matches(expected, actual, options=()):
     expected, actual = _normal(expected), _normal(actual)
     if not options:
         return expected == actual
-    pattern, shown, position = "", [], 0
+    pieces, shown, position = [""], [], 0
     token = re.compile("|".join([r"\.\.\."] * (".ellipsis" in options) + [NUMBER.pattern] * (".digits" in options)))
     for found in token.finditer(expected):
-        pattern += re.escape(expected[position:found.start()]) + ("(?:.*?)" if found[0] == "..." else f"({NUMBER.pattern})")
-        shown += [] if found[0] == "..." else [found[0]]
+        pieces[-1] += re.escape(expected[position:found.start()])
+        if found[0] == "...":
+            pieces.append("")
+        else:
+            pieces[-1] += f"({NUMBER.pattern})"
+            shown.append(found[0])
         position = found.end()
-    match = re.fullmatch(pattern + re.escape(expected[position:]), actual, re.DOTALL)
+    pieces[-1] += re.escape(expected[position:])
+    # Each piece is taken where it first occurs and kept there (?>), or a long output with several ... is tried for ever
+    pattern = pieces[0] + "".join(f"(?>.*?{piece})" for piece in pieces[1:-1]) + "".join(f".*?{piece}" for piece in pieces[1:][-1:])
+    match = re.fullmatch(pattern, actual, re.DOTALL)
     return bool(match) and all(_close(*pair) for pair in zip(shown, match.groups()))
 
 
@@ -62,13 +69,13 @@ def exception_lines(exception):
 def updated(program, outcome):
     """The texts the page should show for this outcome: {"stdout": text or None, "stderr": text or None}; None leaves a fence as it is."""
     new = {"stdout": None, "stderr": None}
-    if outcome["stopped"] or mismatch(program, outcome) is None:
+    if outcome["stopped"] or str(outcome["exit"]) != program.attributes.get("exits", "None") or mismatch(program, outcome) is None:
         return new
     if "raises" in program.attributes:
         if outcome["exception"] and outcome["exception"]["type"] == program.attributes["raises"]:
             last = [line.strip() for line in ESCAPE.sub("", outcome["exception"]["text"]).splitlines() if line.strip()][-1:]
             new["stdout"] = "".join(last).removeprefix(f"{outcome['exception']['type']}: ") + "\n"
-    elif not outcome["exception"] and program.command is None:
+    elif not outcome["exception"] and program.command is None and not matches(program.expected or "", outcome["stdout"], _options(program.stdout)):
         new["stdout"] = _normal(outcome["stdout"]) + "\n"
     return new
 
@@ -103,15 +110,18 @@ def _options(fence):
 
 
 def _normal(text):
-    return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
+    return "\n".join(line.rstrip() for line in text.expandtabs(4).rstrip().split("\n"))  # tabs as Markdown shows them
 
 
 def _close(shown, actual):
-    digits = len(shown.lower().partition("e")[0].partition(".")[2])
+    digits = max(len(shown.lower().partition("e")[0].partition(".")[2]), "." in shown)  # NumPy's 1. is 1.0
     exponent = int(shown.lower().partition("e")[2] or 0)
     return abs(float(shown) - float(actual)) <= 0.5001 * 10.0 ** (exponent - digits)
 
 
 def _diff(expected, actual):
-    lines = difflib.ndiff(_normal(expected).split("\n"), _normal(actual).split("\n"))
-    return "\n".join("  " + line for line in lines)
+    old, new, lines = _normal(expected).split("\n"), _normal(actual).split("\n"), []
+    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new).get_opcodes():  # ndiff takes minutes for 300 lines
+        lines += [("    " if kind == "equal" else "  - ") + line for line in old[start:end]]
+        lines += [] if kind == "equal" else ["  + " + line for line in new[new_start:new_end]]
+    return "\n".join(lines)

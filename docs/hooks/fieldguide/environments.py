@@ -32,7 +32,10 @@ def interpreter(root, name):
             raise RecordError(f"environment {name} needs python{wanted['python']} on the PATH")
         print(f"making the environment {name} in {folder} (a minute or two)", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([base, "-m", "venv", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted["packages"]], check=True)
+        try:
+            subprocess.run([base, "-m", "venv", folder], check=True)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted["packages"]], check=True)
+        except subprocess.CalledProcessError as error:
+            raise RecordError(f"cannot make the environment {name}: `{' '.join(map(str, error.cmd))}` failed, see above") from None
         stamp.write_text(text)
     return python

@@ -31,11 +31,11 @@ class Site:
 
     @cached_property
     def _entries(self):
-        return [{entry["source"]: entry for entry in record["programs"]} for record in self.records]
+        return [{(entry["page"], entry["source"]): entry for entry in record["programs"]} for record in self.records]
 
     def results(self, program):
         """[(record, entry)] of the program in its present form; entry is None where a record has only another form of it."""
-        return [(record, entries.get(program.source)) for record, entries in zip(self.records, self._entries)]
+        return [(record, entries.get((program.page, program.source))) for record, entries in zip(self.records, self._entries)]
 
     def unproven(self, program):
         """Why a reader may not take the program as verified, or None: it must have passed in some record and failed in none."""

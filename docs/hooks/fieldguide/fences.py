@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from markdown.extensions.toc import slugify
+from mkdocs.utils.meta import get_data
 
 # What may stand in the braces behind each language; any other language takes only DISPLAY.
 DISPLAY = {".annotate", "title", "hl_lines", "linenums"}
@@ -16,10 +17,12 @@ ALLOWED = {
     "text": DISPLAY | {".ellipsis", ".digits", ".stderr"},
     "console": DISPLAY | {"exits", "tf", "keras", "python", "device"},
 }
-REFUSED = {"py", "python3", "Python", "ipython", "ipython3", "pycon", "py3"}
+# Only these, since many other names (PYTHON, pyi, sage) are shown as Python or as output, and would be neither run nor compared
+LANGUAGES = {*ALLOWED, "", "bash", "html", "json", "markdown", "toml", "yaml"}
 
-OPENING = re.compile(r"^(?P<indent>\s*)(?P<ticks>`{3,}|~{3,})(?P<info>.*)$")
-MISPLACED = re.compile(r"^\s*(>|[-*+]\s|\d+\.\s)[>\s]*(`{3,}|~{3,})\s*(python|text|console)\b")
+OPENING = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,})(?P<info>.*)$")
+MISPLACED = re.compile(r"^ *(>|[-*+] |\d+\. )[> ]*(`{3,}(?=[^`]*$)|~{3,}) *[\w.{]")
+INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")
 INFO = re.compile(r"^(?P<language>[^\s{}`]*)(?:\s+\{(?P<braces>.*)\})?\s*$")
 ATTRIBUTE = re.compile(r"""\s*(?:\.(?P<cls>[\w-]+)|(?P<key>[\w-]+)=(?:"(?P<dq>(?:\\.|[^"\\])*)"|'(?P<sq>[^']*)'|(?P<bare>[^\s"'}]+)))(?=\s|$)""")
 HEADING = re.compile(r"^(#{1,6})\s+(?P<text>.*?)(?:\s*\{[^}]*#(?P<anchor>[\w-]+)[^}]*\})?\s*#*$")
@@ -51,14 +54,15 @@ class Fence:
 
 def read(text):
     """Returns (fences, problems) of a page's raw Markdown."""
-    lines = text.split("\n")
+    # As Markdown reads it: tabs are spaces, a line of white space is empty, front matter is what MkDocs takes for it
+    lines = [line if line.strip() else "" for line in text.expandtabs(4).split("\n")]
     fences, problems = [], []
-    heading, tabs, in_comment, last_end = "", [], False, None
-    number = _after_front_matter(lines)
+    heading, tabs, in_comment, last_end = "", [], 0, None  # in_comment: the line where it began
+    number = text.count("\n") - get_data(text)[0].count("\n")
     while number < len(lines):
         line, number = lines[number], number + 1  # `number` is now the line's number counted from 1
         if in_comment:
-            in_comment = "-->" not in line
+            in_comment = 0 if "-->" in line else in_comment
             continue
         if not line.strip():
             continue
@@ -66,9 +70,9 @@ def read(text):
         tabs = [tab for tab in tabs if indent >= tab[0] + 4]
         opening = OPENING.match(line)
         if opening and not (opening["ticks"][0] == "`" and "`" in opening["info"]):
-            closing = _closing(lines, number, opening["ticks"])
+            closing = _closing(lines, number, opening["indent"], opening["ticks"])
             if closing is None:
-                problems.append(Problem(number, f"this fence is never closed: end it with {opening['ticks']} on a line of its own"))
+                problems.append(Problem(number, f"this fence is never closed: end it with {opening['ticks']} on a line of its own, indented like this one"))
                 break
             shallow = next((each for each in range(number, closing) if lines[each].strip() and not lines[each].startswith(opening["indent"])), None)
             if shallow is not None:
@@ -78,7 +82,7 @@ def read(text):
                 problems.append(Problem(number, "two fences touch: put a blank line between them, or the HTML is invalid"))
             fence = Fence(
                 line=number, end=closing, indent=opening["indent"], language="", heading=heading,
-                code=_dedent(lines[number:closing - 1], len(opening["indent"])), tabs=tuple(tab[1] for tab in tabs), adjoins=adjoins,
+                code="".join(each[indent:] + "\n" for each in lines[number : closing - 1]), tabs=tuple(tab[1] for tab in tabs), adjoins=adjoins,
             )
             try:
                 language, attributes = _parse_info(opening["info"].strip())
@@ -90,31 +94,22 @@ def read(text):
         if misplaced := MISPLACED.match(line):
             problems.append(Problem(number, "a fence cannot begin behind a quote or list mark: put it on a line of its own, indented to the text"))
             if misplaced[1] != ">":
-                number = _closing(lines, number, misplaced[2]) or number
+                number = _closing(lines, number, " *", misplaced[2]) or number
         elif match := TAB.match(line):
             tabs.append((len(match["indent"]), number))
         elif match := HEADING.match(line):
             heading = match["anchor"] or slugify(re.sub(r"[`*]", "", match["text"]), "-")
-        in_comment = line.rfind("<!--") > line.rfind("-->")
+        bare = INLINE_CODE.sub("", line)
+        in_comment = number if bare.rfind("<!--") > bare.rfind("-->") else 0
+    if in_comment:
+        problems.append(Problem(in_comment, "this comment is never closed: end it with -->"))
     return fences, problems
 
 
-def _after_front_matter(lines):
-    if lines and lines[0].strip() == "---":
-        for number, line in enumerate(lines[1:], 2):
-            if line.strip() == "---":
-                return number
-    return 0
-
-
-def _closing(lines, start, ticks):
+def _closing(lines, start, indent, ticks):
     """The number of the line that closes a fence whose content begins at index `start`, or None."""
-    pattern = re.compile(rf"^\s*{re.escape(ticks[0])}{{{len(ticks)},}}\s*$")
-    return next((index + 1 for index in range(start, len(lines)) if pattern.match(lines[index])), None)
-
-
-def _dedent(lines, width):
-    return "".join(line[width:] + "\n" for line in lines)
+    pattern = re.compile(f"{indent}{ticks} *")
+    return next((index + 1 for index in range(start, len(lines)) if pattern.fullmatch(lines[index])), None)
 
 
 def _parse_info(info):
@@ -122,8 +117,8 @@ def _parse_info(info):
     if not match or (match["braces"] is not None and not match["language"]):
         raise ValueError(f"cannot read the fence line {info!r}: write the language, a space, then attributes in braces")
     language, braces = match["language"], match["braces"] or ""
-    if language in REFUSED:
-        raise ValueError(f"the language {language!r} is not run and so not allowed: write python")
+    if language not in LANGUAGES:
+        raise ValueError(f"the language {language!r} is neither run nor compared, and so not allowed: write python, or one of {', '.join(sorted(LANGUAGES))}".replace("of , ", "of "))
     attributes, position = {}, 0
     while position < len(braces.rstrip()):
         token = ATTRIBUTE.match(braces, position)

@@ -68,8 +68,9 @@ def read(path):
 
 def view(benchmark, view, args, records):
     """What a marker stands for; records: the build's own first. Raises ValueError, with the words that would work, for one that means nothing."""
-    if not (ROOT / "snippets" / f"{benchmark}.py").exists():
-        raise ValueError(f"unknown benchmark {benchmark!r}: there is no snippets/{benchmark}.py")
+    known = [path.stem for path in sorted((ROOT / "snippets").glob("*.py")) if "paired_timing.main(" in path.read_text(encoding="utf-8")]
+    if benchmark not in known:
+        raise ValueError(f"unknown benchmark {benchmark!r}: known are {', '.join(known)}")
     if view not in VIEWS:
         raise ValueError(f"unknown view {view!r} of a measurement: known are {', '.join(VIEWS)}")
     if not records:
@@ -195,6 +196,8 @@ def time(benchmark, args, records):
 
 def law(benchmark, args, records):
     """What a step costs in eager mode, for each depth of the sweep, and where that is hidden."""
+    if benchmark != "overhead_sweep":
+        raise ValueError("only overhead_sweep has a law")
     told = []
     for each in overhead_sweep.law(records[0]):
         told.append(f"with {each['depth']} layers, {overhead_sweep.told(each)}".replace(" x ", " × "))

@@ -6,10 +6,13 @@ Comment markers stand for evidence: `<!-- measured BENCHMARK VIEW -->` (measurem
 import html
 import json
 import re
+from itertools import zip_longest
 
 from fieldguide import downloads, fences, measurements, programs
 
-MARKER = re.compile(r"(?<!`)<!--\s*(?P<kind>[\w-]+)(?P<words>[^>]*?)\s*-->")  # in backticks it is text
+MARKER = re.compile(fences.INLINE_CODE.pattern + r"|<!--\s*(?P<kind>[\w-]+)(?P<words>.*?)\s*-->")  # in backticks it is text
+UNREAD = re.compile(r"<!--\W*(measured|evidence)\b")
+NOT_SHOWN = re.compile(r'<!--.*?-->|<(script|style|template)\b.*?</\1>|<td class="linenos">.*?</td>', re.S)
 SYMBOL = re.compile(r"(?<!`)\[`(tf(?:\.\w+)+)`\]\[\]")
 
 
@@ -25,10 +28,27 @@ def render(markdown, page, site, symbols, warn):
             warn(f"{program.place}: this program {reason}: run `make verify` and mend the page or the program")
         for record in site.stale(program):
             warn(f"{program.place}: not run in its present form on TensorFlow {record['environment']['tensorflow']}: run `make verify` for that environment")
-    lines = decorate(markdown.split("\n"), list(zip(found, site.pages.get(page, []))), site)
-    lines = fill(lines, page, site)
-    text = link_symbols("\n".join(lines), page, symbols)
-    return add_stamp(text, stamp(site.pages.get(page, []), site))
+    inside = {number for fence in fences.read(markdown)[0] for number in range(fence.line, fence.end + 1)}
+    lines = fill(markdown.split("\n"), inside, page, site)
+    lines = link_symbols(lines, inside, page, symbols)
+    lines = add_stamp(lines, inside, stamp(site.pages.get(page, []), site))
+    return "\n".join(decorate(lines, list(zip(found, site.pages.get(page, []))), site))  # last, since it moves lines
+
+
+def census(content, markdown, page, found):
+    """What is wrong with the code that a page's HTML shows: all of it must be the page's fences, and all Python the programs `found`."""
+    written, (_, problems) = fences.read(markdown)[0], programs.collect(markdown, page)
+    if problems:
+        yield from (f"{page}:{problem.line}: {problem.message}" for problem in problems)
+        return
+    blocks = re.findall(r"<pre\b[^>]*>(.*?)</pre>", NOT_SHOWN.sub("", content), re.S)
+    for fence, shown in zip_longest(written, (html.unescape(re.sub("<[^>]*>", "", block)) for block in blocks)):
+        if not fence or fence.code.strip("\n") != (shown or "").strip("\n"):
+            told = (shown or "nothing").strip().partition("\n")[0][:60]
+            yield f"{page}{f':{fence.line}' if fence else ''}: the HTML shows {told!r} where {'this fence' if fence else 'no fence'} stands: write code as a fence of its own"
+            break
+    if [fence.code for fence in written if fence.language == "python"] != [each.block.code for each in found if each.block.language == "python"]:
+        yield f"{page}: its Python is not collected: pages with code are .md files"
 
 
 def decorate(lines, pairs, site):
@@ -51,7 +71,7 @@ def decorate(lines, pairs, site):
 def fence_line(line, fence, language, title):
     name, *classes = language.split()
     kept = [f'{key}="{value}"' for key, value in fence.attributes.items() if key in ("hl_lines", "linenums")]
-    title = fence.attributes.get("title", title).replace('"', "”")
+    title = " · ".join(filter(None, [fence.attributes.get("title"), title])).replace('"', "”")
     braces = " ".join([*classes, *([".annotate"] if ".annotate" in fence.attributes else []), *([f'title="{title}"'] if title else []), *kept])
     ticks = re.match(r"\s*([`~]+)", line)[0]
     return f"{ticks}{name}" + (f" {{{braces}}}" if braces else "")
@@ -69,12 +89,13 @@ def condition_title(program):
     return " · ".join(parts)
 
 
-def fill(lines, page, site):
-    """Replaces the comment markers outside fences; one that is unknown or cannot be filled is a PageError."""
-    up = "../" * (0 if page == "docs/index.md" else page.count("/")) + "evidence/"
-    inside = {number for fence in fences.read("\n".join(lines))[0] for number in range(fence.line, fence.end + 1)}
+def fill(lines, inside, page, site):
+    """Replaces the comment markers outside fences (`inside` are their lines); one that is unknown or cannot be filled is a PageError."""
+    up = "../" * (page.count("/") - page.endswith("/index.md")) + "evidence/"
 
     def replacement(match, number):
+        if not match["kind"]:
+            return match[0]
         kind, words = match["kind"], match["words"].split()
         try:
             if kind == "measured" and len(words) >= 2:
@@ -89,22 +110,27 @@ def fill(lines, page, site):
         known = ", ".join(f"evidence {name}" for name in EVIDENCE)
         raise PageError(f"{page}:{number}: unknown marker {match[0]!r}: known are `measured BENCHMARK VIEW` and {known}; other comments do not belong on a page")
 
-    return [line if number in inside else MARKER.sub(lambda match: replacement(match, number), line) for number, line in enumerate(lines, 1)]
+    lines = [line if number in inside else MARKER.sub(lambda match: replacement(match, number), line) for number, line in enumerate(lines, 1)]
+    rest = "\n".join("" if number in inside else fences.INLINE_CODE.sub("", line) for number, line in enumerate(lines, 1))
+    if unread := UNREAD.search(rest):
+        raise PageError(f"{page}: cannot read the marker {unread[0]!r}…: write it as `<!-- {unread[1]} … -->` on one line")
+    return lines
 
 
-def link_symbols(text, page, symbols):
+def link_symbols(lines, inside, page, symbols):
     """[`tf.function`][] becomes a link to TensorFlow's API reference; symbols: name -> URL, or None where TensorFlow has no such name."""
-    def link(match):
+    def link(match, number):
         if not symbols.get(match[1]):
-            raise PageError(f"{page}: the installed TensorFlow has no {match[1]}: correct the name, or write it without [][]")
+            raise PageError(f"{page}:{number}: the installed TensorFlow has no {match[1]}: correct the name, or write it without [][]")
         return f"[`{match[1]}`]({symbols[match[1]]})"
 
-    return SYMBOL.sub(link, text)
+    return [line if number in inside else SYMBOL.sub(lambda match: link(match, number), line) for number, line in enumerate(lines, 1)]
 
 
-def add_stamp(text, stamp):
-    """Puts the stamp under the page's first heading."""
-    return re.sub(r"^(# .*)$", lambda match: f"{match[1]}\n\n{stamp}\n", text, count=1, flags=re.M) if stamp else text
+def add_stamp(lines, inside, stamp):
+    """Puts the stamp under the page's first heading, or at the end of a page that has none."""
+    at = next((number for number, line in enumerate(lines, 1) if number not in inside and line.startswith("# ")), len(lines))
+    return [*lines[: at - 1], f"{lines[at - 1]}\n\n{stamp}\n", *lines[at:]] if stamp else lines
 
 
 def stamp(found, site):
@@ -112,18 +138,19 @@ def stamp(found, site):
     found = [program for program in found if "illustration" not in program.attributes]
     if not found:
         return ""
-    rows, passed = [], set()
+    rows, passed, failed, versions = [], set(), set(), {}
     for index, record in enumerate(site.records):
         entries = [dict(site.results(program)[index][1] or {"status": "stale"}, id=program.id) for program in found]
         if not any(entry["status"] in ("passed", "failed") for entry in entries):
             continue
         counts = {status: sum(entry["status"] == status for entry in entries) for status in ("passed", "failed", "not-applicable", "never-run", "stale")}
         passed |= {entry["id"] for entry in entries if entry["status"] == "passed"}
+        failed |= {entry["id"] for entry in entries if entry["status"] == "failed"}
+        versions |= {record["environment"]["tensorflow"]: True} if counts["passed"] else {}
         told = "; ".join(f"{count} {status.replace('-', ' ')}" for status, count in counts.items() if count)
         rows.append(f"<tr><td>{environment_text(record['environment'])}</td><td>{told}</td><td>{provenance_text(record['provenance'])}</td></tr>")
-    versions = " and ".join(dict.fromkeys(record["environment"]["tensorflow"] for record in site.records if any(
-        entry["page"] == found[0].page and entry["status"] == "passed" for entry in record["programs"])))
-    summary = f"{len(passed)} of {len(found)} programs on this page ran as shown" + (f", on TensorFlow {versions}" if versions else "")
+    passed -= failed
+    summary = f"{len(passed)} of {len(found)} programs on this page ran as shown" + (f", on TensorFlow {' and '.join(versions)}" if versions else "")
     table = f"<table><thead><tr><th>Environment</th><th>Programs</th><th>Run</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f'<details class="stamp{"" if len(passed) == len(found) else " incomplete"}"><summary>{summary}</summary>{table}</details>'
 
@@ -146,7 +173,7 @@ def provenance_text(provenance):
 
 def program_data(found):
     """The page's programs as JSON in a script element, in the order of its blocks: what the copy buttons give."""
-    texts = json.dumps([program.text for program in found if program.block.language == "python"]).replace("</", "<\\/")
+    texts = json.dumps([program.text for program in found if program.block.language == "python"]).replace("<", "\\u003c")  # or a <!-- in it swallows the page
     return f'<script type="application/json" id="programs">{texts}</script>'
 
 

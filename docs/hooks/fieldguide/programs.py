@@ -15,9 +15,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from fieldguide import fences, notebook
 from fieldguide.fences import Fence, Problem
 
+ROOT = Path(__file__).resolve().parents[3]
 VERSIONED = ("tf", "keras", "python")
-SETS_ENVIRONMENT = re.compile(r"^\s*os\.(environ\b.*=|environ\.(setdefault|update)\(|putenv\()|^\s*from os import environ", re.M)
-IMPORTS_TENSORFLOW = re.compile(r"^\s*(import|from)\s+(tensorflow|keras|tf_keras)\b", re.M)
+SETS_ENVIRONMENT = re.compile(r"\b(environ|putenv|unsetenv)\b")
+IMPORTS_TENSORFLOW = re.compile(r"\b(import|from|import_module|__import__)\b.*\b(tensorflow|keras|tf_keras)")
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,13 @@ class Program:
     def attributes(self):
         """The block's own attributes, and the conditions and `.fresh` of the chain it continues."""
         inherited = {}
-        for block in self.blocks[:-1]:
-            inherited.update({key: value for key, value in block.attributes.items() if key in (*VERSIONED, "device", ".fresh")})
-        return {**inherited, **self.block.attributes}
+        for block in self.blocks:
+            for key, value in block.attributes.items():
+                if key in VERSIONED and inherited.get(key, value) != value:
+                    inherited[key] += f",{value}"  # all of them must hold
+                elif block is self.block or key in (*VERSIONED, "device", ".fresh"):
+                    inherited[key] = value
+        return inherited
 
     @property
     def text(self):
@@ -68,9 +73,15 @@ class Program:
         return self.stdout.code if self.stdout else None
 
     @property
+    def ran(self):
+        """All code that decides the outcome: the blocks, and for a console block the snippets, any of which it may import."""
+        snippets = sorted((ROOT / "snippets").glob("*.py")) if self.command is not None else []
+        return [block.code for block in self.blocks] + [path.read_text(encoding="utf-8") for path in snippets]
+
+    @property
     def source(self):
         """sha256 of the program in its present form: code, attributes and everything it is compared with."""
-        parts = [self.text, self.block.attributes] + [(each.code, each.attributes) for each in (self.stdout, self.stderr) if each]
+        parts = [self.ran, self.attributes] + [(each.code, each.attributes) for each in (self.stdout, self.stderr) if each]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def not_applicable(self, environment):
@@ -89,7 +100,7 @@ def read_site(root, pages=None):
     """The programs of all pages under docs/ (or of those named in `pages`), in order; problems are left to pytest."""
     root = Path(root)
     paths = [root / page for page in pages] if pages else page_paths(root)
-    return [program for path in paths for program in collect(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix())[0]]
+    return [program for path in paths for program in collect(path.read_text(encoding="utf-8-sig"), path.relative_to(root).as_posix())[0]]
 
 
 def page_paths(root):
@@ -107,6 +118,10 @@ def collect(text, page):
             problems.append(Problem(fence.line, "this output belongs to no program: only blank lines may stand between a Python block and its output"))
         if fence.language == "text" and fence.adjoins and index not in taken and index - 1 in taken:
             problems.append(Problem(fence.line, "a second output that nothing is compared with: remove it, or put a sentence before it if it is no output"))
+        if fence.language == "" and fence.adjoins and (index - 1 in taken or found[index - 1].language == "python"):
+            problems.append(Problem(fence.line, "looks like an output that nothing is compared with: write ```text, or put a sentence before it if it is no output"))
+        if fence.language == "console" and "snippets/" in fence.code and not fence.code.startswith("$ python snippets/"):
+            problems.append(Problem(fence.line, "this console block is not run: begin it with `$ python snippets/`, or show the command as bash"))
         if fence.language != "python" and not (fence.language == "console" and fence.code.startswith("$ python snippets/")):
             continue
         outputs, following = {}, index + 1
@@ -150,10 +165,17 @@ def _check(program):
         raise ValueError(f'device="{attributes["device"]}": the only condition is device="gpu"')
     if "raises" in attributes and "exits" in attributes:
         raise ValueError("a block either raises or exits: remove one of the two")
-    if "illustration" in attributes and (program.stdout or {"raises", "exits", ".fresh"} & set(attributes)):
+    if not re.fullmatch(r"\d+|SIG[A-Z]\w+", attributes.get("exits", "0")):
+        raise ValueError(f'exits="{attributes["exits"]}" is neither an exit status nor a signal such as SIGABRT')
+    if program.command is not None and re.search(r"[|&;<>$`*?~\\]", program.block.code.partition("\n")[0][2:]):
+        raise ValueError("a console block's command is run without a shell: leave out what only a shell understands")
+    if not attributes.get("illustration", "why").strip():
+        raise ValueError('an illustration needs its reason: illustration="..." is what the reader is told')
+    if "illustration" in attributes and (program.stdout or program.stderr or {"raises", "exits", ".fresh"} & set(attributes)):
         raise ValueError("an illustration is not run, so it can show no output, error or exit: remove them or run it")
-    if program.stdout and program.stdout.attributes.get(".ellipsis") and program.stdout.code.strip() == "...":
-        raise ValueError("an output of nothing but ... proves nothing: show at least one word of it")
+    for fence in (program.stdout, program.stderr):
+        if fence and fence.attributes.get(".ellipsis") and not re.search(r"\w", fence.code):
+            raise ValueError("an output of nothing but ... proves nothing: show at least one word of it")
     setting, importing = SETS_ENVIRONMENT.search(program.text), IMPORTS_TENSORFLOW.search(program.text)
     if setting and importing and setting.start() < importing.start() and not attributes.get(".fresh") and "illustration" not in attributes:
         raise ValueError("sets an environment variable before importing TensorFlow, which is imported already where blocks run: add .fresh")

@@ -8,6 +8,7 @@ the local store and reads those of other environments from docs/records/verifica
 import hashlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 from datetime import datetime, timezone
@@ -37,8 +38,10 @@ def environment(root, python):
 def provenance(root):
     """Where and when something is run: commit, whether the tree was dirty, date, load. Shown, and no part of any key."""
     def git(*words):
-        done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True)
-        return done.stdout.strip() if not done.returncode else None
+        try:
+            return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            return None
 
     status = git("status", "--porcelain")
     return {
@@ -60,7 +63,7 @@ class Outcomes:
     def __init__(self, folder, environment):
         self.environment = environment
         self.folder = Path(folder) / digest(environment)
-        self.engine = digest([Path(host.__file__).read_text(), Path(host.__file__).with_name("engine.py").read_text()])
+        self.engine = digest([Path(host.__file__).with_name(name).read_text(encoding="utf-8") for name in ("host.py", "engine.py")])
         self.unreadable = []  # messages about files that had to be ignored
 
     def load(self, program):
@@ -68,18 +71,23 @@ class Outcomes:
         path = self._path(program)
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            return stored if {"outcome", "provenance"} <= set(stored) else self._ignore(path, "is of another schema")
-        except FileNotFoundError:
+            if stored["digest"] == digest([path.name, stored["outcome"], stored["provenance"]]):
+                return stored
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        except ValueError:
-            return self._ignore(path, "is damaged")
+        except (ValueError, TypeError, KeyError):
+            pass
+        return self._ignore(path, "is damaged")
 
     def save(self, program, outcome, provenance):
         write_json(self.folder / "environment.json", self.environment)
-        write_json(self._path(program), {"outcome": outcome, "provenance": provenance})
+        path = self._path(program)
+        write_json(path, {"outcome": outcome, "provenance": provenance, "digest": digest([path.name, outcome, provenance])})
 
     def _path(self, program):
-        key = digest([program.page, [block.code for block in program.blocks], bool(program.attributes.get(".fresh")), program.block.language, self.engine])
+        shown = "".join(fence.code for fence in (program.stdout, program.stderr) if fence)
+        lines = [block.line for block in program.blocks if re.search(r"line \d|md:\d", shown)]  # where the output tells them, they are part of it
+        key = digest([program.page, program.ran, lines, bool(program.attributes.get(".fresh")), program.block.language, self.engine])
         return self.folder / f"{key}.json"
 
     def _ignore(self, path, reason):
@@ -127,6 +135,12 @@ def read_verification(path):
         raise RecordError(f"{path} is damaged: restore it from git, or make it anew with make verify") from None
     if not isinstance(record, dict) or (record.get("schema"), record.get("schema_version")) != (SCHEMA, SCHEMA_VERSION):
         raise RecordError(f"{path} is not a {SCHEMA} record of version {SCHEMA_VERSION}: make it anew with make verify")
+    try:
+        whole = record["environment"]["tensorflow"] and record["provenance"]["date"] and all(entry["page"] and entry["source"] and entry["status"] in STATUSES for entry in record["programs"])
+    except (KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise RecordError(f"{path} lacks its environment, its provenance or what became of its programs: make it anew with make verify")
     return record
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fieldguide.pages import SYMBOL
 from fieldguide.programs import page_paths
-from fieldguide.records import digest, write_json
+from fieldguide.records import RecordError, digest, write_json
 
 REFERENCE = "https://www.tensorflow.org/api_docs/python/"
 # Run in a process of its own, since the build never imports TensorFlow: says of each name whether it is there, and if it is a member of a class
@@ -32,10 +32,16 @@ def urls(root, python, version):
     pages = [path.read_text(encoding="utf-8") for path in page_paths(root)]
     names = sorted(set(re.findall(SYMBOL, "\n".join(pages))))
     path = Path(root) / ".cache" / "symbols" / f"{digest([names, version])}.json"
-    if not path.exists() and names:
-        done = subprocess.run([python, "-c", LOOKUP, json.dumps(names)], capture_output=True, text=True, check=True)
-        write_json(path, json.loads(done.stdout.splitlines()[-1]))
-    kinds = json.loads(path.read_text(encoding="utf-8")) if names else {}
+    try:
+        kinds = json.loads(path.read_text(encoding="utf-8")) if names else {}
+    except (FileNotFoundError, ValueError):
+        kinds = None
+    if not isinstance(kinds, dict) or set(kinds) != set(names):
+        done = subprocess.run([python, "-c", LOOKUP, json.dumps(names)], capture_output=True, text=True)
+        if done.returncode:
+            raise RecordError(f"{python} cannot import TensorFlow: {done.stderr.strip().rpartition(chr(10))[2]}")
+        kinds = json.loads(done.stdout.splitlines()[-1])
+        write_json(path, kinds)
     return {name: _url(name, kind) for name, kind in kinds.items()}
 
 

@@ -1,12 +1,12 @@
 """Makes pytest run the pages: Sybil finds the blocks, the engine runs their programs side by side, each block asserts on its outcome."""
 
+import os
 import sys
 from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
 from sybil import Document, Region, Sybil
-from sybil.example import SybilFailure
 
 from fieldguide import compare, environments, notebook, programs, records
 from fieldguide.engine import Engine, EngineError
@@ -17,11 +17,11 @@ class Pages(Sybil):
 
     def __init__(self, root, **patterns):
         self.root, self.verification = Path(root), None
-        super().__init__(parsers=[self.regions], document_types={".py": Document}, **patterns)
+        super().__init__(parsers=[self.regions], document_types={".py": Document}, encoding="utf-8-sig", **patterns)
 
     def regions(self, document):
         """A region for each program of a page, and one for each problem, which fails."""
-        page = Path(document.path).resolve().relative_to(self.root).as_posix()
+        page = Path(os.path.relpath(document.path, self.root)).as_posix()  # by the name it has in docs/, where a link leads elsewhere
         found, problems = programs.collect(document.text, page)
         starts = [0]
         for line in document.text.split("\n"):
@@ -61,7 +61,8 @@ class Verification:
             if self.only and program.page not in self.only:
                 continue
             applies = "illustration" not in program.attributes and not program.not_applicable(self.outcomes.environment)
-            if applies and (self.fresh or not self.outcomes.load(program)):
+            stored = applies and self.outcomes.load(program)
+            if applies and (self.fresh or not stored or stored["outcome"]["stopped"]):  # a limit may have been met by chance
                 due.append(program)
         last = {program.page: program for program in due if notebook.is_notebook(program.page)}
         whole = {page: self.engine.submit(notebook.as_one(program)) for page, program in last.items()}  # not every cell with all before it
@@ -81,7 +82,10 @@ class Verification:
             pytest.skip(f"illustration: {program.attributes['illustration']}")
         if reason := program.not_applicable(self.outcomes.environment):
             pytest.skip(reason)
-        outcome = self.outcome(program)
+        try:
+            outcome = self.outcome(program)
+        except (EngineError, CancelledError, OSError) as error:
+            return f"{program.place}: {error}"
         wrong = compare.mismatch(program, outcome)
         if wrong and self.update:
             self.edits.setdefault(program.page, []).append((program, compare.updated(program, outcome)))
@@ -90,13 +94,12 @@ class Verification:
     def outcome(self, program):
         """The program's outcome: from this run, or from the local store."""
         if program.id not in self.futures:
-            return self.outcomes.load(program)["outcome"]
-        try:
-            outcome = self.futures[program.id].result()
-            if notebook.is_notebook(program.page):
-                outcome = notebook.of_cell(outcome, len(program.blocks) - 1)
-        except (EngineError, CancelledError) as error:
-            raise SybilFailure(None, str(error)) from None
+            if stored := self.outcomes.load(program):
+                return stored["outcome"]
+            raise EngineError("its stored outcome has gone meanwhile: run pytest again")
+        outcome = self.futures[program.id].result()
+        if notebook.is_notebook(program.page):
+            outcome = notebook.of_cell(outcome, len(program.blocks) - 1)
         self.outcomes.save(program, outcome, self.provenance)
         return outcome
 
@@ -106,12 +109,17 @@ class Verification:
         if self.record:
             record = records.verification(programs.read_site(self.root, self.only), self.outcomes)
             path = self.root / "docs" / "records" / "verification" / f"{self.record}.json"
+            missing = [entry for entry in record["programs"] if entry["status"] == "never-run"]
+            if not record["provenance"] or (missing and path.exists()):
+                return f"did not write {path.relative_to(self.root)}: {len(missing)} programs have not been run, {len(record['programs'])} are on the pages"
             records.write_json(path, record)
             return f"wrote {path.relative_to(self.root)}"
         count = 0
         for page, edits in self.edits.items():
             path = self.root / page
-            text, changed = rewrite(path.read_text(encoding="utf-8"), edits)
+            text = path.read_text(encoding="utf-8-sig")
+            present = programs.collect(text, page)[0]  # the page may have been edited since it was read
+            text, changed = rewrite(text, [edit for edit in edits if edit[0] in present])
             path.write_text(text, encoding="utf-8")
             count += changed
         return f"rewrote {count} outputs: read the diff before you commit it" if self.update else None
