@@ -4,7 +4,9 @@ LOCK ?= requirements.txt
 RUN = .venv/bin/python
 TOOL = PYTHONPATH=docs/hooks:snippets $(RUN) -m fieldguide
 
-.PHONY: serve test site verify measure lock
+export NO_MKDOCS_2_WARNING = 1
+
+.PHONY: serve test site verify measure stage lock
 
 serve: .venv/ready ## verify and measure what has no record yet, then serve the site
 	@$(RUN) -m pytest docs -q ; $(RUN) -m mkdocs serve
@@ -20,6 +22,9 @@ verify: .venv/ready ## run every program anew and write the record; E=tf2.15 und
 
 measure: .venv/ready ## run the benchmarks that have no valid record; E=tf2.15 as above
 	@$(TOOL) measure $(E)
+
+stage: .venv/ready ## the pages as published, as plain Markdown, in TO=folder
+	@$(TOOL) stage $(TO)
 
 lock: .venv/ready ## write requirements*.txt from pyproject.toml
 	@$(RUN) -m pip install -q uv && for extra in "" gpu; do $(RUN) -m uv pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 $${extra:+--extra $$extra} pyproject.toml -o requirements$${extra:+-$$extra}.txt; done

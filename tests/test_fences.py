@@ -110,6 +110,7 @@ BROKEN = {
     "output of nothing": ("```text {.ellipsis}\na...\n```", 1, "belongs to no program"),
     "less indented than its fence": ('=== "A"\n\n    ```python\n    a = 1\nb = 2\n    ```\n', 5, "less indented"),
     "closed less indented": ('=== "A"\n\n    ```python\n    a = 1\n```\n', 3, "indented like this one"),
+    "a fence whose end is missing": ("```python\nprint(1)\n```\n\n```text\n1\n\n## More\n\n```python\nprint(2)\n```", 10, "closing fence above it missing"),
     "a second output": ("```python\nprint(1)\n```\n\n```text\n1\n```\n\n```text\n1\n```", 9, "a second output"),
     "raises and exits": ('```python {raises="E" exits="1"}\n1\n```', 1, "either raises or exits"),
     "an illustration with output": ('```python {illustration="why"}\nprint(1)\n```\n\n```text\n1\n```', 1, "an illustration is not run"),

@@ -36,7 +36,7 @@ def test_cells_are_a_chain_at_their_true_lines():
 
 def test_outputs_are_rewritten_as_comments():
     found, _ = programs.collect(NOTEBOOK, "docs/notebook.py")
-    text, count = verify.rewrite(NOTEBOOK, [(found[0], {"stdout": "a\n\nb\n"}), (found[1], {"stdout": "2\n"})])
+    text, count = verify.rewrite(NOTEBOOK, [(found[0], "a\n\nb\n"), (found[1], "2\n")])
     assert count == 2 and "# ```text\n# a\n#\n# b\n# ```\n" in text
     again, problems = programs.collect(text, "docs/notebook.py")
     assert not problems and [program.expected for program in again] == ["a\n\nb\n", "2\n"]

@@ -3,7 +3,7 @@
 const QUERY = 2 // the theme's number for such a message
 const STOP = new Set((
   "a about after all also am an and another any are as at be been before being but by can cannot could did do does doing done each either every few for from get gets got had has " +
-  "have having he her here him his how i if in into is it its just like may me might more most much must my no nor of off on once only or other our out over own please " +
+  "have having he her here him his how i if in into is it its just like may me might more most much must my no nor of off on or other our out over own please " +
   "same she should so some such than that the their them then there these they this those through to too under until up use used using very was way we were what when where which while who " +
   "why will with without would you your file line user code call last most recent traceback py"
 ).split(" "))

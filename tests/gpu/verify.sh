@@ -5,7 +5,7 @@ set -u
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-.venv/bin/python} limit=${LIMIT:-280}
 export TF_FORCE_GPU_ALLOW_GROWTH=true # the programs run side by side on one card
-"$python" -c 'import pytest, sybil, psutil, packaging' || { echo "verify.sh: $python needs: pip install pytest sybil psutil packaging"; exit 2; }
+"$python" -c 'import pytest, sybil, psutil, packaging, mkdocs' || { echo "verify.sh: $python needs: pip install pytest sybil psutil packaging mkdocs"; exit 2; }
 
 if ! "$python" -c 'import sys, tensorflow as tf; sys.exit(not tf.config.list_physical_devices("GPU"))' 2>/dev/null; then
   echo "verify.sh: TensorFlow sees no GPU here; what needs one is not applicable (SKIPPED below), and no record is written"

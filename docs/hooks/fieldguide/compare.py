@@ -27,7 +27,8 @@ def mismatch(program, outcome):
     if "raises" in attributes:
         return _exception_mismatch(program, outcome) or _stderr_mismatch(program, outcome)
     if exception:
-        return f'raised {exception["type"]}: write raises="{exception["type"]}" if that is the point\n{exception["traceback"]}'
+        or_continue = ", or .continues if it needs the block before it" if exception["type"] == "NameError" else ""
+        return f'raised {exception["type"]}: write raises="{exception["type"]}" if that is the point{or_continue}\n{exception["traceback"]}'
     if program.expected is None and outcome["stdout"].strip():
         return "prints, but the page shows no output: add a text fence after it (--update-outputs does)\n" + outcome["stdout"]
     if program.expected is not None and not matches(program.expected, outcome["stdout"], _options(program.stdout)):
@@ -67,17 +68,18 @@ def exception_lines(exception):
 
 
 def updated(program, outcome):
-    """The texts the page should show for this outcome: {"stdout": text or None, "stderr": text or None}; None leaves a fence as it is."""
-    new = {"stdout": None, "stderr": None}
-    if outcome["stopped"] or str(outcome["exit"]) != program.attributes.get("exits", "None") or mismatch(program, outcome) is None:
-        return new
+    """The text that the page's output fence should hold for this outcome, or None if another text cannot make the page right."""
+    if outcome["stopped"] or str(outcome["exit"]) != program.attributes.get("exits", "None") or program.command is not None:
+        return None
     if "raises" in program.attributes:
-        if outcome["exception"] and outcome["exception"]["type"] == program.attributes["raises"]:
-            last = [line.strip() for line in ESCAPE.sub("", outcome["exception"]["text"]).splitlines() if line.strip()][-1:]
-            new["stdout"] = "".join(last).removeprefix(f"{outcome['exception']['type']}: ") + "\n"
-    elif not outcome["exception"] and program.command is None and not matches(program.expected or "", outcome["stdout"], _options(program.stdout)):
-        new["stdout"] = _normal(outcome["stdout"]) + "\n"
-    return new
+        same = outcome["exception"] and outcome["exception"]["type"] == program.attributes["raises"] and not outcome["stdout"].strip()
+        if not same or not _exception_mismatch(program, outcome):
+            return None
+        last = [line.strip() for line in ESCAPE.sub("", outcome["exception"]["text"]).splitlines() if line.strip()][-1:]
+        return "".join(last).removeprefix(f"{outcome['exception']['type']}: ") + "\n"
+    if outcome["exception"] or matches(program.expected or "", outcome["stdout"], _options(program.stdout)):
+        return None
+    return _normal(outcome["stdout"]) + "\n"
 
 
 def _exception_mismatch(program, outcome):

@@ -77,7 +77,10 @@ def read(text):
             shallow = next((each for each in range(number, closing) if lines[each].strip() and not lines[each].startswith(opening["indent"])), None)
             if shallow is not None:
                 problems.append(Problem(shallow + 1, "less indented than the fence it belongs to, which ends the block in Markdown: indent it"))
-            adjoins = last_end is not None and not any(each.strip() for each in lines[last_end:number - 1])
+            inner = next((each for each in range(number, closing - 1) if (other := OPENING.match(lines[each])) and other["ticks"] == opening["ticks"] and other["info"].strip()), None)
+            if inner is not None:
+                problems.append(Problem(inner + 1, "a fence begins inside another one: is the closing fence above it missing?"))
+            adjoins = bool(fences) and fences[-1].end == last_end and not any(each.strip() for each in lines[last_end:number - 1])
             if last_end == number - 1:
                 problems.append(Problem(number, "two fences touch: put a blank line between them, or the HTML is invalid"))
             fence = Fence(

@@ -13,7 +13,7 @@ from fieldguide import downloads, fences, measurements, programs
 MARKER = re.compile(fences.INLINE_CODE.pattern + r"|<!--\s*(?P<kind>[\w-]+)(?P<words>.*?)\s*-->")  # in backticks it is text
 UNREAD = re.compile(r"<!--\W*(measured|evidence)\b")
 NOT_SHOWN = re.compile(r'<!--.*?-->|<(script|style|template)\b.*?</\1>|<td class="linenos">.*?</td>', re.S)
-SYMBOL = re.compile(r"(?<!`)\[`(tf(?:\.\w+)+)`\]\[\]")
+SYMBOL = re.compile(r"(?<!`)\[`([\w.]+)`\]\[\]")
 
 
 class PageError(Exception):
@@ -22,7 +22,9 @@ class PageError(Exception):
 
 def render(markdown, page, site, symbols, warn):
     """The page as it is published. page: its path, such as docs/guide/modes.md; warn(message) is called for what may not be published."""
-    found, _ = programs.collect(markdown, page)
+    found, problems = programs.collect(markdown, page)
+    for problem in problems:
+        warn(f"{page}:{problem.line}: {problem.message}")
     for program in site.pages.get(page, []):
         if (reason := site.unproven(program)) and (site.runs_here(program) or reason.startswith("failed")):
             warn(f"{program.place}: this program {reason}: run `make verify` and mend the page or the program")
@@ -37,10 +39,9 @@ def render(markdown, page, site, symbols, warn):
 
 def census(content, markdown, page, found):
     """What is wrong with the code that a page's HTML shows: all of it must be the page's fences, and all Python the programs `found`."""
-    written, (_, problems) = fences.read(markdown)[0], programs.collect(markdown, page)
+    written, problems = fences.read(markdown)
     if problems:
-        yield from (f"{page}:{problem.line}: {problem.message}" for problem in problems)
-        return
+        return  # told before
     blocks = re.findall(r"<pre\b[^>]*>(.*?)</pre>", NOT_SHOWN.sub("", content), re.S)
     for fence, shown in zip_longest(written, (html.unescape(re.sub("<[^>]*>", "", block)) for block in blocks)):
         if not fence or fence.code.strip("\n") != (shown or "").strip("\n"):

@@ -16,7 +16,8 @@ from fieldguide import fences, notebook
 from fieldguide.fences import Fence, Problem
 
 ROOT = Path(__file__).resolve().parents[3]
-VERSIONED = ("tf", "keras", "python")
+EXAMPLES = {"tf": 'tf=">=2.16"', "keras": 'keras="<3"', "python": 'python=">=3.12"'}
+VERSIONED = tuple(EXAMPLES)
 SETS_ENVIRONMENT = re.compile(r"\b(environ|putenv|unsetenv)\b")
 IMPORTS_TENSORFLOW = re.compile(r"\b(import|from|import_module|__import__)\b.*\b(tensorflow|keras|tf_keras)")
 
@@ -160,7 +161,7 @@ def _check(program):
         try:
             SpecifierSet(attributes.get(key, ""))
         except InvalidSpecifier:
-            raise ValueError(f'{key}="{attributes[key]}" is not a version condition: write for example {key}=">=2.16"') from None
+            raise ValueError(f'{key}="{attributes[key]}" is not a version condition: write for example {EXAMPLES[key]}') from None
     if attributes.get("device", "gpu") != "gpu":
         raise ValueError(f'device="{attributes["device"]}": the only condition is device="gpu"')
     if "raises" in attributes and "exits" in attributes:

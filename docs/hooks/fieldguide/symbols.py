@@ -17,11 +17,11 @@ import tensorflow as tf
 kinds = {}
 for name in json.loads(sys.argv[1]):
     try:
-        owner, value = None, tf
+        owner, value = None, {"tf": tf}[name.split(".")[0]]
         for part in name.split(".")[1:]:
             owner, value = value, getattr(value, part)
         kinds[name] = "member" if inspect.isclass(owner) else "page"
-    except AttributeError:
+    except (AttributeError, KeyError):
         kinds[name] = None
 print(json.dumps(kinds))
 """

@@ -87,8 +87,9 @@ class Verification:
         except (EngineError, CancelledError, OSError) as error:
             return f"{program.place}: {error}"
         wrong = compare.mismatch(program, outcome)
-        if wrong and self.update:
-            self.edits.setdefault(program.page, []).append((program, compare.updated(program, outcome)))
+        if wrong and self.update and (new := compare.updated(program, outcome)) is not None:
+            self.edits.setdefault(program.page, []).append((program, new))
+            return None  # the next run compares it
         return f"{program.place}: {wrong}" if wrong else None
 
     def outcome(self, program):
@@ -118,21 +119,19 @@ class Verification:
         for page, edits in self.edits.items():
             path = self.root / page
             text = path.read_text(encoding="utf-8-sig")
-            present = programs.collect(text, page)[0]  # the page may have been edited since it was read
-            text, changed = rewrite(text, [edit for edit in edits if edit[0] in present])
+            present, problems = programs.collect(text, page)  # the page may have been edited since it was read
+            text, changed = (text, 0) if problems else rewrite(text, [edit for edit in edits if edit[0] in present])
             path.write_text(text, encoding="utf-8")
             count += changed
-        return f"rewrote {count} outputs: read the diff before you commit it" if self.update else None
+        return f"rewrote {count} outputs: read the diff, then run again" if self.update else None
 
 
 def rewrite(text, edits):
-    """Returns (text, count) of a page with the outputs of `edits`, pairs of (program, new texts), put in place."""
-    lines, count = text.split("\n"), 0
+    """Returns (text, count) of a page with the outputs of `edits`, pairs of (program, new text), put in place."""
+    lines = text.split("\n")
     for program, new in sorted(edits, key=lambda edit: -edit[0].line):
-        if new["stdout"] is None:
-            continue
         indent = program.block.indent
-        body = new["stdout"].split("\n")[:-1]
+        body = new.split("\n")[:-1]
         if notebook.is_notebook(program.page):
             body, whole = notebook.commented(body), notebook.output_cell(body)
         else:
@@ -142,5 +141,4 @@ def rewrite(text, edits):
             lines[program.stdout.line : program.stdout.end - 1] = body
         else:
             lines[program.block.end : program.block.end] = whole
-        count += 1
-    return "\n".join(lines), count
+    return "\n".join(lines), len(edits)
