@@ -77,3 +77,13 @@ def test_stderr_lines_must_be_complete():
 
 def test_an_empty_error_text_proves_nothing():
     assert "empty text" in mismatch(program("f()", "", 'raises="E"'), raised("E", "x"))
+
+
+def test_many_ellipses_and_long_differences_take_no_time():
+    import time
+
+    started = time.monotonic()
+    assert not matches("a...b...c...d...e", "a b c d " * 2000, {".ellipsis"})
+    lines = "\n".join(f"line {number} of this output" for number in range(400))
+    assert "prints something else" in mismatch(program("f()", lines), {**RAN, "stdout": lines.replace("of", "in")})
+    assert time.monotonic() - started < 2

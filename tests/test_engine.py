@@ -10,6 +10,7 @@ import psutil
 import pytest
 from conftest import ROOT, program
 
+from fieldguide import programs
 from fieldguide.compare import mismatch
 from fieldguide.engine import Engine, EngineError
 
@@ -121,4 +122,38 @@ def test_a_server_that_dies_fails_every_waiting_program():
     os.kill(engine.server.pid, signal.SIGKILL)
     with pytest.raises(EngineError, match="fork server died"):
         future.result(timeout=10)
+    engine.close()
+
+
+SLY = {
+    "a forked child that falls through": ("import os\nif os.fork():\n    os.wait()\n    os._exit(3)", "ended its process (3)"),
+    "a faked outcome and an abort": ("import json, os\nopen('../outcome.json', 'w').write(json.dumps({'ended': True}))\nos.abort()", "SIGABRT"),
+    "a garbage outcome": ("import os\nopen('../outcome.json', 'w').write('[')\nos._exit(0)", "ended its process (0)"),
+    "more output than allowed, at once": ("print('x' * 100_000)", "KiB"),
+    "output replaced by an endless file": ("import os\nos.remove('../stdout')\nos.symlink('/dev/zero', '../stdout')", None),
+}
+
+
+@pytest.mark.parametrize("name", SLY)
+def test_a_program_that_lies_about_its_end_is_found_out(engine, name):
+    code, message = SLY[name]
+    block = program(code)
+    wrong = mismatch(block, engine.run(block))
+    assert wrong is None if message is None else message in wrong
+
+
+def test_what_the_first_block_printed_is_not_the_last_ones_when_that_dies(engine):
+    found, problems = programs.collect('```python\nprint("first")\n```\n\n```python {.continues exits="SIGABRT"}\nimport os\nos.abort()\n```\n\n```text\nfirst\n```\n', "docs/page.md")
+    assert not problems and "prints something else" in mismatch(found[1], engine.run(found[1]))
+
+
+def test_a_server_that_a_program_killed_is_started_again():
+    engine = Engine(ROOT)
+    engine.run(program("1"))
+    os.kill(engine.server.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while engine.server and time.monotonic() < deadline:
+        time.sleep(0.05)
+    after = program("print(1)", "1")
+    assert mismatch(after, engine.run(after)) is None
     engine.close()

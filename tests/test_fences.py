@@ -111,6 +111,10 @@ BROKEN = {
     "less indented than its fence": ('=== "A"\n\n    ```python\n    a = 1\nb = 2\n    ```\n', 5, "less indented"),
     "closed less indented": ('=== "A"\n\n    ```python\n    a = 1\n```\n', 3, "indented like this one"),
     "a fence whose end is missing": ("```python\nprint(1)\n```\n\n```text\n1\n\n## More\n\n```python\nprint(2)\n```", 10, "closing fence above it missing"),
+    "a comment that never ends": ("<!-- x\n\n```python\n1\n```", 1, "never closed"),
+    "a language that only looks like Python": ("```sage\n1\n```", 1, "neither run nor compared"),
+    "a command for a shell": ("```console\n$ python snippets/x.py && echo x\n```", 1, "without a shell"),
+    "an output of no language": ("```python {raises=\"E\"}\n1\n```\n\n```\nx\n```", 5, "nothing is compared with"),
     "a second output": ("```python\nprint(1)\n```\n\n```text\n1\n```\n\n```text\n1\n```", 9, "a second output"),
     "raises and exits": ('```python {raises="E" exits="1"}\n1\n```', 1, "either raises or exits"),
     "an illustration with output": ('```python {illustration="why"}\nprint(1)\n```\n\n```text\n1\n```', 1, "an illustration is not run"),
@@ -139,3 +143,13 @@ def test_after_a_problem_the_rest_of_the_page_is_read():
 
 def test_a_fresh_block_may_set_the_environment():
     assert not programs.collect('```python {.fresh}\nimport os\nos.environ["A"] = "1"\nimport tensorflow\n```', "docs/page.md")[1]
+
+
+def test_a_comment_mark_in_code_hides_nothing():
+    assert len(programs.collect("Write `<!--` to begin.\n\n```python\n1\n```\n", "docs/page.md")[0]) == 1
+
+
+def test_conditions_of_a_chain_must_all_hold():
+    found, _ = programs.collect('```python {tf=">=2.16"}\n1\n```\n\n```python {.continues tf=">=2.10"}\n1\n```\n', "docs/page.md")
+    here = {"tensorflow": "2.15.1", "keras": "2.15", "python": "3.11", "gpu": None}
+    assert found[1].not_applicable(here)

@@ -77,9 +77,11 @@ def on_pre_page(page, config, files):
 
 
 def on_page_markdown(markdown, page, config, files):
+    source = page.file.content_string
     if notebook.is_notebook(page.file.src_uri):
-        markdown, page.meta = meta.get_data(notebook.as_markdown(markdown))
-    above = "\n" * (page.file.content_string.count("\n") - markdown.count("\n"))  # front matter, so that lines count as in the file
+        source = notebook.as_markdown(markdown)
+        markdown, page.meta = meta.get_data(source)
+    above = "\n" * (source.count("\n") - markdown.count("\n"))  # front matter, so that lines count as in the file
     try:
         return pages.render(above + markdown, f"docs/{page.file.src_uri}", site, urls, log.warning)
     except ERRORS as error:
@@ -89,9 +91,8 @@ def on_page_markdown(markdown, page, config, files):
 def on_page_content(html, page, config, files):
     name = f"docs/{page.file.src_uri}"
     found = site.pages.get(name, [])
-    if not name.endswith((".py", ".ipynb")):
-        for problem in pages.census(html, page.file.content_string, name, found):
-            log.warning(problem)
+    for problem in pages.census(html, page.file.content_string, name, found):
+        log.warning(problem)
     return html + pages.program_data(found) if found else html
 
 

@@ -174,7 +174,7 @@ def _outcome(folder, stopped, ended):
         report.update(json.loads((folder / "outcome.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         pass  # it was not written, or the program broke it
-    if ended != 0 or not report.pop("ended"):
+    if not report.pop("ended") or ended != 0:
         report["exit"] = ended
     texts = {}
     for name in ("stdout", "stderr"):

@@ -121,7 +121,7 @@ def _parse_info(info):
         raise ValueError(f"cannot read the fence line {info!r}: write the language, a space, then attributes in braces")
     language, braces = match["language"], match["braces"] or ""
     if language not in LANGUAGES:
-        raise ValueError(f"the language {language!r} is neither run nor compared, and so not allowed: write python, or one of {', '.join(sorted(LANGUAGES))}".replace("of , ", "of "))
+        raise ValueError(f"the language {language!r} is neither run nor compared, and so not allowed: write python, or one of {', '.join(sorted(LANGUAGES - {''}))}")
     attributes, position = {}, 0
     while position < len(braces.rstrip()):
         token = ATTRIBUTE.match(braces, position)

@@ -8,7 +8,7 @@ import json
 import re
 from itertools import zip_longest
 
-from fieldguide import downloads, fences, measurements, programs
+from fieldguide import downloads, fences, measurements, notebook, programs
 
 MARKER = re.compile(fences.INLINE_CODE.pattern + r"|<!--\s*(?P<kind>[\w-]+)(?P<words>.*?)\s*-->")  # in backticks it is text
 UNREAD = re.compile(r"<!--\W*(measured|evidence)\b")
@@ -39,12 +39,12 @@ def render(markdown, page, site, symbols, warn):
 
 def census(content, markdown, page, found):
     """What is wrong with the code that a page's HTML shows: all of it must be the page's fences, and all Python the programs `found`."""
-    written, problems = fences.read(markdown)
+    written, problems = fences.read(notebook.as_markdown(markdown) if notebook.is_notebook(page) else markdown)
     if problems:
         return  # told before
     blocks = re.findall(r"<pre\b[^>]*>(.*?)</pre>", NOT_SHOWN.sub("", content), re.S)
     for fence, shown in zip_longest(written, (html.unescape(re.sub("<[^>]*>", "", block)) for block in blocks)):
-        if not fence or fence.code.strip("\n") != (shown or "").strip("\n"):
+        if not fence or shown is None or fence.code.strip("\n") != shown.strip("\n"):
             told = (shown or "nothing").strip().partition("\n")[0][:60]
             yield f"{page}{f':{fence.line}' if fence else ''}: the HTML shows {told!r} where {'this fence' if fence else 'no fence'} stands: write code as a fence of its own"
             break

@@ -112,7 +112,7 @@ class Verification:
             path = self.root / "docs" / "records" / "verification" / f"{self.record}.json"
             missing = [entry for entry in record["programs"] if entry["status"] == "never-run"]
             if not record["provenance"] or (missing and path.exists()):
-                return f"did not write {path.relative_to(self.root)}: {len(missing)} programs have not been run, {len(record['programs'])} are on the pages"
+                return f"did not write {path.relative_to(self.root)}: {len(missing)} of {len(record['programs'])} programs have not been run; delete it first to have it written all the same"
             records.write_json(path, record)
             return f"wrote {path.relative_to(self.root)}"
         count = 0
