@@ -1,8 +1,12 @@
 """What a build makes of pages and evidence: markers, stamps, warnings, links, and errors that stop it."""
 
-import html.parser
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -131,6 +135,21 @@ def test_a_benchmark_that_fails_stops_the_build_and_leaves_no_record(measured, n
     done, told = build(measured)
     assert done.returncode != 0 and "training_modes" in told and message in told and "Traceback" not in told, told
     assert not list((measured.root / ".cache").rglob("measurements/**/*.json"))
+
+
+def test_a_build_killed_while_measuring_leaves_no_record_and_the_next_one_measures(measured):
+    benchmark = measured.root / "snippets" / "training_modes.py"
+    benchmark.write_text("import pathlib, sys, time\npathlib.Path(sys.argv[sys.argv.index('--json') + 1]).write_text('{')\ntime.sleep(60)")
+    process = subprocess.Popen([sys.executable, "-m", "mkdocs", "build"], cwd=measured.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 30
+    while not list((measured.root / ".cache").rglob("measurements/**/*.unproven")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not list((measured.root / ".cache").rglob("measurements/**/*.json"))
+    benchmark.write_text(BENCHMARK)
+    measured.write("index.md", "# Page\n")
+    assert build(measured)[0].returncode == 0 and list((measured.root / ".cache").rglob("measurements/**/*.json"))
 
 
 def test_a_benchmark_that_hangs_is_stopped(measured, monkeypatch):
