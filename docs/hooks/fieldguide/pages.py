@@ -200,4 +200,11 @@ def totals(site):
     return f"{len(site.programs)} programs on {len(site.pages)} pages"
 
 
-EVIDENCE = {"environments": environments_table, "exceptions": exceptions_list, "totals": totals}
+def build(site):
+    """Where and when the programs were run for this build."""
+    if not site.own["provenance"]:
+        return "nowhere yet"
+    return f"{environment_text(site.own['environment'])} ({provenance_text(site.own['provenance'])})"
+
+
+EVIDENCE = {"build": build, "environments": environments_table, "exceptions": exceptions_list, "totals": totals}
