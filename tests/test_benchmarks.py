@@ -10,10 +10,10 @@ import paired_timing
 import pytest
 import will_graph_help
 
-from fieldguide import benchmarks, measurements
+from fieldguide import measurements
 
 ROOT = Path(__file__).resolve().parents[1]
-NAMES = benchmarks.names(ROOT)
+NAMES = measurements.names(ROOT)
 RUN_ALL = """
 import importlib, sys
 import numpy as np

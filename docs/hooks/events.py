@@ -14,10 +14,9 @@ from nbclient.exceptions import CellExecutionError
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "snippets")]
 
-from fieldguide import benchmarks, downloads, evidence, notebook, pages, records, symbols  # noqa: E402  (a hook's folder is on the path only while it loads)
-from fieldguide.measurements import MeasurementError  # noqa: E402
+from fieldguide import benchmarks, downloads, evidence, measurements, notebook, pages, records, symbols  # noqa: E402  (a hook's folder is on the path only while it loads)
 
-ERRORS = (pages.PageError, MeasurementError, records.RecordError)
+ERRORS = (pages.PageError, measurements.MeasurementError, records.RecordError)
 log = get_plugin_logger("fieldguide")
 site = urls = serving = None
 
@@ -55,7 +54,7 @@ def on_files(files, config):
     for file in [each for each in files if notebook.is_notebook(each.src_uri)]:
         folder = config.site_url and config.site_url + file.src_uri.rpartition("/")[0] + "/"
         files.append(File.generated(config, file.src_uri[:-3] + ".ipynb", content=notebook.download(file.content_string, folder)))
-    for path, content in downloads.of_snippets(ROOT / "snippets") + downloads.of_evidence(site, benchmarks.names(ROOT)):
+    for path, content in downloads.of_snippets(ROOT / "snippets") + downloads.of_evidence(site, measurements.names(ROOT)):
         files.append(File.generated(config, path, content=content))
 
 

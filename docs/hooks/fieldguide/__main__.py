@@ -9,8 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from fieldguide import benchmarks, environments, evidence, pages, records, symbols
-from fieldguide.measurements import MeasurementError
+from fieldguide import benchmarks, environments, evidence, measurements, pages, records, symbols
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -19,13 +18,13 @@ def measure(environment):
     """Runs one benchmark after another; one that fails is told at the end and does not stop the others."""
     python = environments.interpreter(ROOT, environment) if environment else sys.executable
     described, failed = records.environment(ROOT, python), []
-    for name in benchmarks.names(ROOT):
+    for name in measurements.names(ROOT):
         try:
             if benchmarks.valid(ROOT, name, described):
                 print(f"{name}: its record is valid")
             else:
                 benchmarks.measure(ROOT, name, described, ROOT / "docs" / "records" / "measurements", python)
-        except MeasurementError as error:
+        except measurements.MeasurementError as error:
             failed.append(str(error))
     return failed
 
@@ -48,6 +47,6 @@ if __name__ == "__main__":
     options = parser.parse_args()
     try:
         problems = {"measure": measure, "stage": stage}[options.command](options.argument)
-    except (records.RecordError, pages.PageError, MeasurementError) as error:
+    except (records.RecordError, pages.PageError, measurements.MeasurementError) as error:
         problems = [str(error)]
     sys.exit("\n".join(problems) or None)

@@ -16,11 +16,6 @@ from fieldguide.measurements import MeasurementError
 SECONDS = {True: 180, False: 420}  # how long a benchmark may take, quick or not
 
 
-def names(root):
-    """All benchmarks: the snippets that hand themselves to the timing protocol's command line."""
-    return [path.stem for path in sorted((Path(root) / "snippets").glob("*.py")) if "paired_timing.main(" in path.read_text(encoding="utf-8")]
-
-
 def stored(root, benchmark):
     """All readable records of a benchmark, committed ones and the build's own; one that cannot be read is a MeasurementError."""
     folders = [Path(root) / ".cache" / "measurements" / benchmark, Path(root) / "docs" / "records" / "measurements" / benchmark]

@@ -1,6 +1,6 @@
 """The evidence a build works with: the site's programs, and what became of each in every environment that has a record."""
 
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from fieldguide import benchmarks, programs, records
@@ -58,6 +58,7 @@ class Site:
             if entry is None and any(each["page"] == program.page for each in record["programs"])
         ]
 
+    @cache
     def measurements(self, benchmark):
         """The records of a benchmark: this build's own first, then those of other environments."""
         found = benchmarks.stored(self.root, benchmark)

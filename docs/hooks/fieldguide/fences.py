@@ -5,7 +5,7 @@ The contract is in docs/contributing.md.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from markdown.extensions.toc import slugify
 from mkdocs.utils.meta import get_data
@@ -89,7 +89,7 @@ def read(text):
             )
             try:
                 language, attributes = _parse_info(opening["info"].strip())
-                fences.append(Fence(**{**fence.__dict__, "language": language, "attributes": attributes}))
+                fences.append(replace(fence, language=language, attributes=attributes))
             except ValueError as error:
                 problems.append(Problem(number, str(error)))
             number = last_end = closing

@@ -7,6 +7,7 @@ snippets/paired_timing.py. A record's optional key "url" is where its raw JSON l
 
 import json
 import re
+from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -66,11 +67,16 @@ def read(path):
     return record
 
 
+@cache
+def names(root):
+    """All benchmarks: the snippets that hand themselves to the timing protocol's command line."""
+    return [path.stem for path in sorted((Path(root) / "snippets").glob("*.py")) if "paired_timing.main(" in path.read_text(encoding="utf-8")]
+
+
 def view(benchmark, view, args, records):
     """What a marker stands for; records: the build's own first. Raises ValueError, with the words that would work, for one that means nothing."""
-    known = [path.stem for path in sorted((ROOT / "snippets").glob("*.py")) if "paired_timing.main(" in path.read_text(encoding="utf-8")]
-    if benchmark not in known:
-        raise ValueError(f"unknown benchmark {benchmark!r}: known are {', '.join(known)}")
+    if benchmark not in names(ROOT):
+        raise ValueError(f"unknown benchmark {benchmark!r}: known are {', '.join(names(ROOT))}")
     if view not in VIEWS:
         raise ValueError(f"unknown view {view!r} of a measurement: known are {', '.join(VIEWS)}")
     if not records:

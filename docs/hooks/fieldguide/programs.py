@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -79,7 +80,7 @@ class Program:
         snippets = sorted((ROOT / "snippets").glob("*.py")) if self.command is not None else []
         return [block.code for block in self.blocks] + [path.read_text(encoding="utf-8") for path in snippets]
 
-    @property
+    @cached_property
     def source(self):
         """sha256 of the program in its present form: code, attributes and everything it is compared with."""
         parts = [self.ran, self.attributes] + [(each.code, each.attributes) for each in (self.stdout, self.stderr) if each]

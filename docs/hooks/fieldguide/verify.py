@@ -58,11 +58,10 @@ class Verification:
         """Submits every wanted program that has no valid outcome; `report` shows a line of progress."""
         due = []
         for program in wanted:
-            if self.only and program.page not in self.only:
+            if self.skipped(program):
                 continue
-            applies = "illustration" not in program.attributes and not program.not_applicable(self.outcomes.environment)
-            stored = applies and self.outcomes.load(program)
-            if applies and (self.fresh or not stored or stored["outcome"]["stopped"]):  # a limit may have been met by chance
+            stored = self.outcomes.load(program)
+            if self.fresh or not stored or stored["outcome"]["stopped"]:  # a limit may have been met by chance
                 due.append(program)
         last = {program.page: program for program in due if notebook.is_notebook(program.page)}
         whole = {page: self.engine.submit(notebook.as_one(program)) for page, program in last.items()}  # not every cell with all before it
@@ -74,13 +73,17 @@ class Verification:
         for message in self.outcomes.unreadable:
             report(message)
 
+    def skipped(self, program):
+        """Why the program is not run in this environment, or None if it is."""
+        if self.only and program.page not in self.only:
+            return f"{self.name} verifies only {', '.join(self.only)}"
+        if "illustration" in program.attributes:
+            return f"illustration: {program.attributes['illustration']}"
+        return program.not_applicable(self.outcomes.environment)
+
     def check(self, program):
         """Returns why the program is not what the page shows, or None. Skips what does not apply here, with the reason."""
-        if self.only and program.page not in self.only:
-            pytest.skip(f"{self.name} verifies only {', '.join(self.only)}")
-        if "illustration" in program.attributes:
-            pytest.skip(f"illustration: {program.attributes['illustration']}")
-        if reason := program.not_applicable(self.outcomes.environment):
+        if reason := self.skipped(program):
             pytest.skip(reason)
         try:
             outcome = self.outcome(program)
