@@ -14,7 +14,7 @@ from nbclient.exceptions import CellExecutionError
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "snippets")]
 
-from fieldguide import benchmarks, downloads, evidence, measurements, notebook, pages, records, symbols  # noqa: E402  (a hook's folder is on the path only while it loads)
+from fieldguide import benchmarks, downloads, evidence, fences, measurements, notebook, pages, records, symbols  # noqa: E402  (a hook's folder is on the path only while it loads)
 
 ERRORS = (pages.PageError, measurements.MeasurementError, records.RecordError)
 log = get_plugin_logger("fieldguide")
@@ -78,11 +78,10 @@ def on_pre_page(page, config, files):
 def on_page_markdown(markdown, page, config, files):
     source = page.file.content_string
     if notebook.is_notebook(page.file.src_uri):
-        source = notebook.as_markdown(markdown)
-        markdown, page.meta = meta.get_data(source)
-    above = "\n" * (source.count("\n") - markdown.count("\n"))  # front matter, so that lines count as in the file
+        source = notebook.as_markdown(source)
+        page.meta = meta.get_data(source)[1]
     try:
-        return pages.render(above + markdown, f"docs/{page.file.src_uri}", site, urls, log.warning)
+        return pages.render(fences.body(source), f"docs/{page.file.src_uri}", site, urls, log.warning)
     except ERRORS as error:
         raise PluginError(str(error)) from None
 

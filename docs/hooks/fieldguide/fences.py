@@ -6,6 +6,7 @@ The contract is in docs/contributing.md.
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from markdown.extensions.toc import slugify
 from mkdocs.utils.meta import get_data
@@ -52,13 +53,24 @@ class Fence:
     adjoins: bool = False  # nothing but blank lines since the end of the fence before it
 
 
+def body(text):
+    """A page without what MkDocs takes for its front matter; lines count as in the file."""
+    rest = get_data(text)[0]
+    return "\n" * (text.count("\n") - rest.count("\n")) + rest
+
+
 def read(text):
-    """Returns (fences, problems) of a page's raw Markdown."""
-    # As Markdown reads it: tabs are spaces, a line of white space is empty, front matter is what MkDocs takes for it
+    """Returns (fences, problems) of a page's raw Markdown, two tuples."""
+    return _read(body(text))
+
+
+@lru_cache(maxsize=256)  # a build asks for each page four times
+def _read(text):
+    # As Markdown reads it: tabs are spaces, a line of white space is empty
     lines = [line if line.strip() else "" for line in text.expandtabs(4).split("\n")]
     fences, problems = [], []
     heading, tabs, in_comment, last_end = "", [], 0, None  # in_comment: the line where it began
-    number = text.count("\n") - get_data(text)[0].count("\n")
+    number = 0
     while number < len(lines):
         line, number = lines[number], number + 1  # `number` is now the line's number counted from 1
         if in_comment:
@@ -106,7 +118,7 @@ def read(text):
         in_comment = number if bare.rfind("<!--") > bare.rfind("-->") else 0
     if in_comment:
         problems.append(Problem(in_comment, "this comment is never closed: end it with -->"))
-    return fences, problems
+    return tuple(fences), tuple(problems)
 
 
 def _closing(lines, start, indent, ticks):

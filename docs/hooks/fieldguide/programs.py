@@ -114,7 +114,7 @@ def page_paths(root):
 def collect(text, page):
     """Returns (programs, problems) of a page's Markdown; `page` names it in ids and messages."""
     found, problems = fences.read(notebook.as_markdown(text) if notebook.is_notebook(page) else text)
-    programs, counts, taken = [], {}, set()
+    problems, programs, counts, taken = [*problems], [], {}, set()
     for index, fence in enumerate(found):
         if fence.language == "text" and index not in taken and set(fence.attributes) & {".ellipsis", ".digits", ".stderr"}:
             problems.append(Problem(fence.line, "this output belongs to no program: only blank lines may stand between a Python block and its output"))

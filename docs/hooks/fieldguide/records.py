@@ -10,10 +10,13 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
+
+import paired_timing
 
 from fieldguide import host
 from fieldguide.compare import mismatch
@@ -26,8 +29,11 @@ class RecordError(Exception):
     """A record cannot be used: the message names the file and the remedy."""
 
 
+@cache
 def environment(root, python):
     """The environment of the interpreter `python`, a dict of strings, found without importing TensorFlow (snippets/paired_timing.py)."""
+    if python == sys.executable:
+        return paired_timing.environment()
     done = subprocess.run([python, Path(root) / "snippets" / "paired_timing.py"], capture_output=True, text=True)
     if done.returncode:
         raise RecordError(f"cannot describe the environment of {python}: {done.stderr.strip().splitlines()[-1]}")
