@@ -10,7 +10,7 @@ import paired_timing
 import pytest
 import will_graph_help
 
-from fieldguide import measurements
+from fieldguide import benchmarks, measurements
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = measurements.names(ROOT)
@@ -67,6 +67,17 @@ def test_the_modes_of_training_agree_and_the_network_learns(run):
 
 def test_will_graph_help_puts_the_weights_back(run):
     assert "tiny: 27 parameters, batch 8" in run[0] and "weights put back: True" in run[0]
+
+
+def test_one_record_an_environment_is_shown_the_present_then_the_full_then_the_newest(run, tmp_path):
+    (tmp_path / "snippets").symlink_to(ROOT / "snippets")
+    record = json.loads((run[1] / "conversion_cost.json").read_text())
+    folder = tmp_path / ".cache" / "measurements" / "conversion_cost"
+    folder.mkdir(parents=True)
+    for number, (source, quick, date) in enumerate([("old", False, "2026-03"), (record["source"], True, "2026-02"), (record["source"], False, "2026-01"), (record["source"], False, "2025-12")]):
+        changed = {**record, "source": source, "quick": quick, "provenance": {**record["provenance"], "date": date}}
+        (folder / f"{number}.json").write_text(json.dumps(changed))
+    assert [each["provenance"]["date"] for each in benchmarks.stored(tmp_path, "conversion_cost")] == ["2026-01"]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "snippets").glob("*.py")), ids=lambda path: path.stem)

@@ -156,3 +156,15 @@ def test_ten_copied_programs_do_under_python_what_the_page_shows(clipboard, tmp_
                     assert done.returncode == 0 and compare.matches(program.expected, "\n".join(tail), {".ellipsis", ".digits"} & set(program.stdout.attributes)), told
                 else:
                     assert done.returncode == 0, told
+
+
+def test_no_page_is_wider_than_a_telephone(home, browser, parsed):
+    page = browser.new_page(viewport={"width": 360, "height": 800})
+    wide = []
+    for path in sorted(parsed):
+        page.goto(home + path)
+        page.wait_for_selector(".md-content")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        wide += [f"{path}: {width} px"] if width > 360 else []
+    page.close()
+    assert not wide

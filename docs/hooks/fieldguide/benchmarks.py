@@ -17,9 +17,14 @@ SECONDS = {True: 180, False: 420}  # how long a benchmark may take, quick or not
 
 
 def stored(root, benchmark):
-    """All readable records of a benchmark, committed ones and the build's own; one that cannot be read is a MeasurementError."""
+    """A benchmark's records, committed ones and the build's own, one an environment: of the present source, then full ones, then the newest.
+
+    One that cannot be read is a MeasurementError.
+    """
     folders = [Path(root) / ".cache" / "measurements" / benchmark, Path(root) / "docs" / "records" / "measurements" / benchmark]
-    return [measurements.read(path) for folder in folders for path in sorted(folder.glob("*.json"))]
+    found, source = [measurements.read(path) for folder in folders for path in sorted(folder.glob("*.json"))], measurements.source(root, benchmark)
+    found.sort(key=lambda record: (record["source"] == source, not record["quick"], record["provenance"]["date"]))
+    return list({records.digest([record["environment"], record["settings"].get("device")]): record for record in found}.values())
 
 
 def valid(root, benchmark, environment):
