@@ -341,7 +341,7 @@ def _html_table(head, rows):
     heads = head + ["GPU"] * (len(rows[0]) - len(head)) if rows else head
     top = "".join(f"<th>{text}</th>" for text in heads)
     body = "".join("<tr>" + "".join(f"<td>{text}</td>" for text in row) + "</tr>" for row in rows)
-    return f'<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="measured"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _cell(group, name):
