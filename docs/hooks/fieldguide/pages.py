@@ -8,6 +8,8 @@ import json
 import re
 from itertools import zip_longest
 
+from packaging.version import Version
+
 from fieldguide import downloads, fences, measurements, notebook, programs
 
 MARKER = re.compile(fences.INLINE_CODE.pattern + r"|<!--\s*(?P<kind>[\w-]+)(?P<words>.*?)\s*-->")  # in backticks it is text
@@ -151,9 +153,15 @@ def stamp(found, site):
         told = "; ".join(f"{count} {status.replace('-', ' ')}" for status, count in counts.items() if count)
         rows.append(f"<tr><td>{environment_text(record['environment'])}</td><td>{told}</td><td>{provenance_text(record['provenance'])}</td></tr>")
     passed -= failed
-    summary = f"{len(passed)} of {len(found)} programs on this page ran as shown" + (f", on TensorFlow {' and '.join(versions)}" if versions else "")
+    summary = f"{len(passed)} of {len(found)} programs on this page ran as shown" + (f", on TensorFlow {versions_text(versions)}" if versions else "")
     table = f"<table><thead><tr><th>Environment</th><th>Programs</th><th>Run</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f'<details class="stamp{"" if len(passed) == len(found) else " incomplete"}"><summary>{summary}</summary>{table}</details>'
+
+
+def versions_text(versions):
+    """Which versions, in few words."""
+    versions = sorted(versions, key=Version)
+    return " and ".join(versions) if len(versions) < 3 else f"{versions[0]} to {versions[-1]} ({len(versions)} versions)"
 
 
 def environment_text(environment):
