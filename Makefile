@@ -6,7 +6,7 @@ TOOL = PYTHONPATH=docs/hooks:snippets $(RUN) -m fieldguide
 
 export NO_MKDOCS_2_WARNING = 1
 
-.PHONY: serve test site verify measure stage lock
+.PHONY: serve test site verify records measure stage lock
 
 serve: .venv/ready ## verify and measure what has no record yet, then serve the site
 	@$(RUN) -m pytest docs -q ; $(RUN) -m mkdocs serve
@@ -19,6 +19,9 @@ site: .venv/ready ## the publishable site, in site/: verified, measured, strict
 
 verify: .venv/ready ## run every program anew and write the record; E=tf2.15 under that environment of pyproject.toml
 	@$(RUN) -m pytest docs -q --fresh $(if $(E),--environment $(E) --record $(E),--record main)
+
+records: .venv/ready ## run what has changed in each environment of pyproject.toml, and write the records
+	@set -e; for name in $(shell sed -n 's/^"\(tf[^"]*\)" = .*/\1/p' pyproject.toml); do $(RUN) -m pytest docs -q --environment $$name --record $$name; done
 
 measure: .venv/ready ## run the benchmarks that have no valid record; E=tf2.15 as above
 	@$(TOOL) measure $(E)

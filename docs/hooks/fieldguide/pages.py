@@ -31,7 +31,7 @@ def render(markdown, page, site, symbols, warn):
         if (reason := site.unproven(program)) and (site.runs_here(program) or reason.startswith("failed")):
             warn(f"{program.place}: this program {reason}: run `make verify` and mend the page or the program")
         for record in site.stale(program):
-            warn(f"{program.place}: not run in its present form on TensorFlow {record['environment']['tensorflow']}: run `make verify` for that environment")
+            warn(f"{program.place}: not run in its present form on TensorFlow {record['environment']['tensorflow']}: run `make records`")
     inside = {number for fence in fences.read(markdown)[0] for number in range(fence.line, fence.end + 1)}
     lines = fill(markdown.split("\n"), inside, page, site)
     lines = link_symbols(lines, inside, page, symbols)
