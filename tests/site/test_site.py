@@ -15,7 +15,7 @@ from fieldguide import compare, programs, records
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [program for program in programs.read_site(ROOT) if program.block.language == "python"]
-PAGES = sorted({program.page for program in PROGRAMS})
+PAGES = [path.relative_to(ROOT).as_posix() for path in programs.page_paths(ROOT)]
 
 
 def built(page):
@@ -95,9 +95,9 @@ def test_no_page_takes_over_ten_minutes_to_read(site):
 
 
 @pytest.fixture(scope="session")
-def clipboard(home, browser):
-    """What the copy button of every Python block gives, per page; and what the pages did that they must not."""
-    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+def visited(home, browser):
+    """Every page on a telephone: what the copy button of each Python block gives, per page; and what the pages did that they must not."""
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"], viewport={"width": 360, "height": 800})
     page = context.new_page()
     told = []
     page.on("console", lambda message: message.type == "error" and told.append(f"{page.url}: console: {message.text}"))
@@ -106,6 +106,8 @@ def clipboard(home, browser):
     copied = {}
     for path in PAGES:
         page.goto(home + built(path), wait_until="networkidle")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        told += [f"{path}: {width} px wide on a telephone of 360"] if width > 360 else []
         copied[path] = page.evaluate("""async () => {
             const texts = []
             for (const block of document.querySelectorAll(".language-python.highlight")) {
@@ -120,20 +122,20 @@ def clipboard(home, browser):
     return copied, told
 
 
-def test_the_copy_button_gives_the_program_that_ran(clipboard):
-    copied, _ = clipboard
+def test_the_copy_button_gives_the_program_that_ran(visited):
+    copied, _ = visited
     assert {page: texts for page, texts in copied.items()} == {page: [program.text for program in PROGRAMS if program.page == page] for page in PAGES}
 
 
-def test_no_console_error_and_no_request_to_another_host(clipboard):
-    assert not clipboard[1]
+def test_no_console_error_no_request_to_another_host_and_no_page_too_wide_for_a_telephone(visited):
+    assert not visited[1]
 
 
-def test_ten_copied_programs_do_under_python_what_the_page_shows(clipboard, tmp_path):
+def test_ten_copied_programs_do_under_python_what_the_page_shows(visited, tmp_path):
     environment = records.environment(ROOT, sys.executable)
     runnable = [program for program in PROGRAMS if "illustration" not in program.attributes and not program.not_applicable(environment)]
     chosen = random.Random(20210901).sample(runnable, min(10, len(runnable)))
-    copied = {program.id: text for page, texts in clipboard[0].items() for program, text in zip([p for p in PROGRAMS if p.page == page], texts)}
+    copied = {program.id: text for page, texts in visited[0].items() for program, text in zip([p for p in PROGRAMS if p.page == page], texts)}
 
     def run(program):
         path = tmp_path / f"{runnable.index(program)}" / "program.py"
@@ -156,15 +158,3 @@ def test_ten_copied_programs_do_under_python_what_the_page_shows(clipboard, tmp_
                     assert done.returncode == 0 and compare.matches(program.expected, "\n".join(tail), {".ellipsis", ".digits"} & set(program.stdout.attributes)), told
                 else:
                     assert done.returncode == 0, told
-
-
-def test_no_page_is_wider_than_a_telephone(home, browser, parsed):
-    page = browser.new_page(viewport={"width": 360, "height": 800})
-    wide = []
-    for path in sorted(parsed):
-        page.goto(home + path)
-        page.wait_for_selector(".md-content")
-        width = page.evaluate("document.documentElement.scrollWidth")
-        wide += [f"{path}: {width} px"] if width > 360 else []
-    page.close()
-    assert not wide
