@@ -21,7 +21,7 @@ verify: .venv/ready ## run every program anew and write the record; E=tf2.15 und
 	@$(RUN) -m pytest docs -q --fresh $(if $(E),--environment $(E) --record $(E),--record main)
 
 records: .venv/ready ## run what has changed in each environment of pyproject.toml, and write the records
-	@set -e; for name in $(shell sed -n 's/^"\(tf[^"]*\)" = .*/\1/p' pyproject.toml); do $(RUN) -m pytest docs -q --environment $$name --record $$name; done
+	@names=$$($(TOOL) environments) && for name in $$names; do $(RUN) -m pytest docs -q --environment $$name --record $$name || exit; done
 
 measure: .venv/ready ## run the benchmarks that have no valid record; E=tf2.15 as above
 	@$(TOOL) measure $(E)

@@ -1,6 +1,7 @@
 """What the build does, as commands (make puts docs/hooks and snippets on PYTHONPATH).
 
     python -m fieldguide measure [ENVIRONMENT]   run the benchmarks that have no valid record, write docs/records/measurements/
+    python -m fieldguide environments            name the environments of pyproject.toml
     python -m fieldguide stage FOLDER            write the pages as published, as plain Markdown, for any other site generator
 """
 
@@ -29,6 +30,11 @@ def measure(environment):
     return failed
 
 
+def name_environments(_):
+    print(*environments.settings(ROOT))
+    return []
+
+
 def stage(folder):
     """Writes every file of docs/ that readers see to `folder`, the pages with their evidence filled in."""
     site = evidence.Site(ROOT, sys.executable)
@@ -42,11 +48,11 @@ def stage(folder):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="fieldguide", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["measure", "stage"])
+    parser.add_argument("command", choices=["measure", "environments", "stage"])
     parser.add_argument("argument", nargs="?", help="an environment of pyproject.toml, or a folder")
     options = parser.parse_args()
     try:
-        problems = {"measure": measure, "stage": stage}[options.command](options.argument)
+        problems = {"measure": measure, "environments": name_environments, "stage": stage}[options.command](options.argument)
     except (records.RecordError, pages.PageError, measurements.MeasurementError) as error:
         problems = [str(error)]
     sys.exit("\n".join(problems) or None)

@@ -141,7 +141,7 @@ def stamp(found, site):
     found = [program for program in found if "illustration" not in program.attributes]
     if not found:
         return ""
-    rows, passed, failed, versions = [], set(), set(), {}
+    rows, passed, failed, versions = [], set(), set(), set()
     for index, record in enumerate(site.records):
         entries = [dict(site.results(program)[index][1] or {"status": "stale"}, id=program.id) for program in found]
         if not any(entry["status"] in ("passed", "failed") for entry in entries):
@@ -149,7 +149,7 @@ def stamp(found, site):
         counts = {status: sum(entry["status"] == status for entry in entries) for status in ("passed", "failed", "not-applicable", "never-run", "stale")}
         passed |= {entry["id"] for entry in entries if entry["status"] == "passed"}
         failed |= {entry["id"] for entry in entries if entry["status"] == "failed"}
-        versions |= {record["environment"]["tensorflow"]: True} if counts["passed"] else {}
+        versions |= {record["environment"]["tensorflow"]} if counts["passed"] else set()
         told = "; ".join(f"{count} {status.replace('-', ' ')}" for status, count in counts.items() if count)
         rows.append(f"<tr><td>{environment_text(record['environment'])}</td><td>{told}</td><td>{provenance_text(record['provenance'])}</td></tr>")
     passed -= failed
